@@ -32,11 +32,11 @@ from honesty_parts.learning import edges_of, prior_options
 from honesty_parts.numbers import linear_rows, mixed_rows, number_table
 from honesty_parts.problems import Answer, Codes, Exact, NoOracleError, Question, kind, pick, run_seed
 
-__all__ = ["Regression", "by_weights", "observed_moments", "on_a_grid"]
+__all__ = ["Regression", "by_weights", "in_units", "observed_moments", "on_a_grid"]
 
 _MEAN_WEIGHT, _FREEDOM, _SCALE = 1.0, 2.0, 0.5  # of the prior, as `doxa.structure.families.gaussian.kinds` gives it
 _LOG_2PI = math.log(2 * math.pi)
-_DRAWS, _MOST_DRAWS = 500, 64_000  # of the coefficients of a graph
+_DRAWS, _MOST_DRAWS = 500, 130_000  # of the coefficients of a graph
 _IMPORTANT = 1e-5  # share of the evidence that a class of graphs must have for more draws
 _PRECISE = 5e-4  # standard error of an edge's probability
 _POINTS = 61  # of the grid of a missing number; half as many must give the same edges
@@ -82,7 +82,7 @@ def with_missing_numbers(title: str, rows: Floats, options: dict[str, Any], seed
         return edges_of(doxa.learn(number_table(rows), seed=seed, workers=1, **options))
 
     def exact() -> Exact:
-        return _named(by_weights(_scaled(rows), options.get("prior", "sparse"), np.random.default_rng(seed)))
+        return _named(by_weights(in_units(rows), options.get("prior", "sparse"), np.random.default_rng(seed)))
 
     words = f"{rows.shape[1]} columns, {len(rows)} rows, {np.isnan(rows).sum()} cells missing, {options}"
     return Question(f"{title}: {words}", ask, exact)
@@ -97,7 +97,7 @@ def with_categories(
         return edges_of(doxa.learn(number_table(rows, codes, n_states), exact=False, seed=seed, workers=1, **options))
 
     def exact() -> Exact:
-        prior, numbers = options.get("prior", "sparse"), _scaled(rows)
+        prior, numbers = options.get("prior", "sparse"), in_units(rows)
         fine, coarse = (on_a_grid(codes, n_states, numbers, prior, points) for points in (_POINTS, _POINTS // 2))
         if np.abs(fine - coarse).max() > _PRECISE:
             raise NoOracleError(
@@ -110,7 +110,8 @@ def with_categories(
     return Question(f"{title}: {words}", ask, exact)
 
 
-def _scaled(rows: Floats) -> Floats:
+def in_units(rows: Floats) -> Floats:
+    """Numbers centred and in units of their standard deviations, as families take them."""
     return (rows - np.nanmean(rows, axis=0)) / np.nanstd(rows, axis=0, ddof=1)
 
 
@@ -166,7 +167,7 @@ def by_weights(values: Floats, prior: str, rng: np.random.Generator) -> Floats:
     n = values.shape[1]
     sums, (mean, covariance) = list(_patterns(values)), observed_moments(values)
     together = ~np.isnan(values)
-    n_cases = 0.9 * float((together.T.astype(float) @ together).min())  # somewhat wider than what was observed says
+    n_cases = 0.8 * float((together.T.astype(float) @ together).min())  # somewhat wider than what was observed says
     classes: dict[Any, Weighted] = {}
     for graph in unpack_rows(all_dags(n), n):
         cpdag = Dag(graph, [f"x{j}" for j in range(n)]).cpdag()

@@ -10,7 +10,7 @@ from honesty_parts.learning import learned, prior_options
 from honesty_parts.problems import Codes, Question, kind, pick, run_seed
 from honesty_parts.tables import random_network_rows
 
-__all__ = ["linear_rows", "number_table"]
+__all__ = ["linear_rows", "mixed_rows", "number_table"]
 
 
 def number_table(numbers: Floats, codes: Codes | None = None, n_states: Codes | None = None) -> Table:

@@ -28,12 +28,14 @@ from doxa.structure.exact.enumeration import all_dags
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import honesty
-from honesty_parts import incomplete
+from honesty_parts import incomplete, missing_numbers
 from honesty_parts.examining import Record, examine, hold_against
 from honesty_parts.fitting import fitted, log_joint, quasi_separated_rows
 from honesty_parts.incomplete import completions, count_completions, with_missing_cells
 from honesty_parts.inferring import listed
 from honesty_parts.learning import edges_of
+from honesty_parts.missing_numbers import by_weights, in_units, on_a_grid
+from honesty_parts.numbers import linear_rows, mixed_rows, number_table
 from honesty_parts.problems import KINDS, Answer, Kind, NoOracleError, Quantity, Question, load_kinds, make
 from honesty_parts.quadrature import integrate
 from honesty_parts.summary import bound_on_false, coverage, table, worst_lines
@@ -49,20 +51,28 @@ CHEAP = {  # problems of each kind: what a minute allows
     "few rows": 1,
     "reference cuts": 1,
     "sample sizes": 1,
+    "logistic families": 1,
+    "regressions": 1,
+    "near collinear": 1,
+    "numbers and categories": 1,
+    "additive families": 1,
+    "experiments": 1,
+    "moments in time": 1,
     "missing cells": 1,
     "parities with missing cells": 1,
+    "regressions with missing cells": 1,
     "quasi separated": 6,
     "separated": 5,
     "collinear": 5,
     "drawn from the prior": 6,
     "label switching": 5,
-    "directed": 10,
+    "directed": 9,
     "deterministic": 9,
     "unlikely evidence": 9,
-    "spins": 11,
+    "spins": 8,
     "large grids": 3,
-    "glasses": 9,
-    "potts": 11,
+    "glasses": 8,
+    "potts": 8,
 }
 LEAST_COVERAGE, LEAST_TOLD, FALSE_ALARM = 0.93, 0.9, 1e-3
 NUMBERS = ("probability", "coefficient")
@@ -290,6 +300,47 @@ def test_completions_against_every_graph_and_every_cell(monkeypatch):
     once = [(1, filled) for _, filled in completions(codes, n_states)]
     monkeypatch.setattr(incomplete, "completions", lambda codes, n_states: once)
     assert largest_difference() > 1e-4  # without the number of ways
+
+
+NOTHING = np.zeros((14, 0), dtype=int), np.zeros(0, dtype=int)  # no category beside the numbers
+
+
+def numbers_with_holes():
+    rows = linear_rows(np.random.default_rng(4), 14, 3)
+    rows[2, 1] = rows[5, 0] = np.nan
+    return in_units(rows)
+
+
+@pytest.mark.parametrize("prior", ["sparse", "uniform"])
+def test_of_complete_numbers_the_oracles_are_the_sum_over_all_graphs(prior):
+    rng = np.random.default_rng(3)
+    rows, n_states = linear_rows(rng, 40, 3), np.array([2, 2])
+    exact = doxa.learn(number_table(rows), exact=True, prior=prior).exact.edge_probabilities
+    assert np.abs(by_weights(in_units(rows), prior, rng) - exact).max() < 3e-3
+    codes, rows = mixed_rows(rng, 30, n_states, 1)
+    exact = doxa.learn(number_table(rows, codes, n_states), exact=True, prior=prior).exact.edge_probabilities
+    assert np.abs(on_a_grid(codes, n_states, in_units(rows), prior, 3) - exact).max() < 1e-9
+
+
+def test_missing_numbers_by_weights_and_by_a_grid(monkeypatch):
+    """Two ways that share nothing but the families' evidence; with coefficients of another prior they differ."""
+    values, rng = numbers_with_holes(), np.random.default_rng(1)
+    by_grid = on_a_grid(*NOTHING, values, "uniform", 61)
+    assert np.abs(by_weights(values, "uniform", rng) - by_grid).max() < 3e-3
+    right = missing_numbers.Regression.draw
+
+    def too_wide(self, rng, n):
+        coefficients, variance = right(self, rng, n)
+        return coefficients, 2.0 * variance
+
+    monkeypatch.setattr(missing_numbers.Regression, "draw", too_wide)
+    assert np.abs(by_weights(values, "uniform", rng) - by_grid).max() > 6e-3
+
+
+def test_weights_that_cannot_be_trusted_are_no_oracle(monkeypatch):
+    monkeypatch.setattr(missing_numbers, "_MOST_DRAWS", missing_numbers._DRAWS)
+    with pytest.raises(NoOracleError, match="an error of"):
+        by_weights(numbers_with_holes(), "uniform", np.random.default_rng(1))
 
 
 def test_listing_agrees_with_contraction():
