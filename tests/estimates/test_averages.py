@@ -49,8 +49,8 @@ def test_a_rare_mode_that_was_not_met_is_allowed_for():
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
 def test_intervals_cover(rho):
-    found = diagnose_averages(autoregressions(rho, 4000, np.random.default_rng(1)))
-    slack = z_limit(3) * np.sqrt(0.95 * 0.05 / 4000)
+    found = diagnose_averages(autoregressions(rho, 2000, np.random.default_rng(1)))
+    slack = z_limit(3) * np.sqrt(0.95 * 0.05 / 2000)
     assert 0.93 - slack < coverage(found, 0.5) < 0.97 + slack
 
 

@@ -116,7 +116,7 @@ def test_rare_quantities_averaged_over_the_prior(name, runs):
         assert_covered(ended.hit[unseen], high=1.0)
 
 
-@lengths(100, 1000)
+@lengths(60, 1000)
 @pytest.mark.parametrize("name", AMONG)
 def test_one_slow_quantity_among_many_fast_ones(name, runs):
     """The run stops by errors that are judged together; intervals allow for what a quantity alone may hide."""
@@ -157,18 +157,20 @@ def test_a_plain_ess_stops_too_soon(name):
 
 
 def test_fast_switches_of_others_do_not_excuse_an_interval():
-    ended = AMONG["modes 9:1, rate 0.01, flips .4/.8, among 100"].run([SEED, 13], 150, look_at_first_without_batches)
+    ended = AMONG["modes 9:1, rate 0.01, flips .4/.8, among 100"].run([SEED, 13], 60, look_at_first_without_batches)
     with pytest.raises(AssertionError, match="covered"):
         assert_covered(ended.hit, high=1.0)
 
 
-@pytest.mark.parametrize("name", ["two-state, slow, p = 0.01", "modes 9:1, rate 0.02, flips .2/.8, finer"])
-def test_a_rule_without_precautions_stops_too_soon(name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "runs"), [("two-state, slow, p = 0.01", 4000), ("modes 9:1, rate 0.02, flips .2/.8, finer", 1500)]
+)
+def test_a_rule_without_precautions_stops_too_soon(name, runs, monkeypatch):
     """The very same intervals, when one look at the error is enough."""
     monkeypatch.setattr("doxa.estimates.accuracy.FEWEST_VISITS", 0)
     case = {**MIXING, **LONG}[name]
     with pytest.raises(AssertionError, match="covered"):
-        assert_covered(careless(case).run([SEED, 10], 4000).hit, high=1.0)
+        assert_covered(careless(case).run([SEED, 10], runs).hit, high=1.0)
 
 
 def test_a_plain_error_of_a_real_quantity_is_nearly_right():

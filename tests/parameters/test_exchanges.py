@@ -35,12 +35,12 @@ def mirrored():
     return network, table, grid_of(JointTarget(network, part, table), (-12.0, -12.0), (12.0, 12.0), 600)
 
 
-DRAWS = {"hmc": 400, "block": 400, "mixture": 400, "random_walk": 8000}  # a walk takes longer to agree about sizes
+DRAWS = {"hmc": 150, "independence": 2000, "random_walk": 5000}  # a walk takes longer to agree about sizes
 
 
 def fitted(method):
     network, table, _ = mirrored()
-    return doxa.fit(network, table, method=method, draws=DRAWS.get(method, 2000), seed=1)
+    return doxa.fit(network, table, method=method, chains=2, draws=DRAWS.get(method, 400), seed=1)
 
 
 def z_of(fit):

@@ -38,7 +38,7 @@ def regression_grid(network, table, node="y", reach=9.0):
 def test_every_method_draws_from_the_posterior(method):
     network, table = two_parents(np.random.default_rng(1), n=60)
     grid = regression_grid(network, table)
-    draws = 60 if method == "tempered" else 2000  # of which each takes many steps
+    draws = 60 if method == "tempered" else 1000  # of which each takes many steps
     fit = doxa.fit(network, table, method=method, draws=draws, warmup=draws // 10, seed=3)
     summary = fit.summary()
     z = (summary["mean"] - grid.mean) / summary["mcse"]
@@ -129,7 +129,7 @@ def test_tempered_transitions_and_jumps_go_between_modes_that_a_walk_stays_in(mo
         if name == "no jumps":
             monkeypatch.setattr(methods, "_jumping", lambda _, kernel: kernel)
         kernel = METHODS["random_walk" if name == "no jumps" else name](found, np.random.default_rng(3)).kernel
-        sums[name] = kernel.run(target, start, 40, rng)[0].thetas[:, 1::2].sum(axis=1)
+        sums[name] = kernel.run(target, start, 20, rng)[0].thetas[:, 1::2].sum(axis=1)
     limit = z_limit(2) * 0.5 / 16  # of the share of 256 walkers at one time, when they are independent
     for name in ("tempered", "random_walk", "hmc"):
         assert abs((sums[name] < 0).mean() - 0.5) < limit
@@ -155,7 +155,7 @@ def test_hidden_values_can_be_drawn_with_the_parameters():
     holed = blanked(table, 0.25, rng)
     (part,) = independent_parts(network, holed)
     grid = grid_of(JointTarget(network, part, holed), (-8.0, -8.0), (8.0, 8.0), 401)
-    fit = doxa.fit(network, holed, method="augmentation", draws=2000, warmup=100, seed=2)
+    fit = doxa.fit(network, holed, method="augmentation", draws=1000, warmup=100, seed=2)
     summary = fit.summary()
     assert np.abs((summary["mean"] - grid.mean) / summary["mcse"]).max() < z_limit(2)
     assert fit.method["y"] == "augmentation"

@@ -51,9 +51,10 @@ def test_a_fit_that_goes_on_is_the_fit_that_was_never_interrupted(tmp_path):
 
 def test_gradient_kernels_go_on_too(tmp_path):
     network, table = holed()
-    whole = doxa.fit(network, table, method="hmc", draws=300, warmup=20, seed=5)
-    doxa.fit(network, table, method="hmc", draws=70, warmup=20, seed=5, store=tmp_path / "run.doxa")
-    assert same_draws(whole, doxa.resume(tmp_path / "run.doxa", table, draws=300))
+    options = {"method": "hmc", "chains": 2, "warmup": 20, "seed": 5}
+    whole = doxa.fit(network, table, draws=150, **options)
+    doxa.fit(network, table, draws=70, store=tmp_path / "run.doxa", **options)
+    assert same_draws(whole, doxa.resume(tmp_path / "run.doxa", table, draws=150))
 
 
 KILLED = """
@@ -62,7 +63,7 @@ sys.path.insert(0, {folder!r})
 from test_fit_runs import holed
 import doxa
 network, table = holed()
-doxa.fit(network, table, method="hmc", draws=2000, warmup=20, seed=5, store={run!r}, workers=1)
+doxa.fit(network, table, method="hmc", chains=2, draws=10_000, warmup=20, seed=5, store={run!r}, workers=1)
 """
 
 
@@ -85,8 +86,9 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_draws(tmp_path):
     network, table = holed()
     n = _draws_in(run)
     assert n > 0
-    resumed = doxa.resume(run, table, draws=2000)
-    whole = doxa.fit(network, table, method="hmc", draws=2000, warmup=20, seed=5)
+    assert n < 10_000
+    resumed = doxa.resume(run, table, draws=n + 100)
+    whole = doxa.fit(network, table, method="hmc", chains=2, draws=n + 100, warmup=20, seed=5)
     assert same_draws(whole, resumed)
 
 

@@ -265,7 +265,7 @@ def test_a_skewed_posterior_keeps_independent_proposals():
     fit = doxa.fit(network, table, draws=4000, warmup=50, seed=1)
     assert fit.method["y"] == "independence"
     assert fit.converged
-    steps = doxa.fit(network, table, method="split_hmc", draws=1000, warmup=50, seed=2)
+    steps = doxa.fit(network, table, method="split_hmc", chains=2, draws=1000, warmup=50, seed=2)
     found, other = (run.summary() for run in (fit, steps))
     z = (found["mean"] - other["mean"]) / np.hypot(found["mcse"], other["mcse"])
     assert worst(np.array(z)[None]) < 1

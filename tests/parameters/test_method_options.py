@@ -41,7 +41,8 @@ def test_options_keep_both_modes(method):
     network, table = bimodal(0)
     (part,) = independent_parts(network, table)
     grid = grid_of(JointTarget(network, part, table), (-25.05, -25.05), (35.05, 35.05), 602)
-    fit = doxa.fit(network, table, method=method, draws=2000 if isinstance(method, Resampling) else 400, seed=1)
+    draws = 2000 if isinstance(method, Resampling) else 400
+    fit = doxa.fit(network, table, method=method, chains=2, draws=draws, warmup=100, seed=1)
     assert z_of(fit, grid.mean) < z_limit(2)
     assert fit.method["y"] == method.name
 
@@ -73,7 +74,7 @@ def test_a_word_means_the_object_with_its_defaults(word):
     kind = {"block": Block, "random_walk": RandomWalk, "mixture": Mixture, "resampling": Resampling}[word]
     assert check_method(kind(), METHODS) == word
     network, table = two_parents(np.random.default_rng(1), n=30)
-    one, other = (doxa.fit(network, table, method=method, draws=20, seed=4) for method in (word, kind()))
+    one, other = (doxa.fit(network, table, method=method, draws=20, warmup=10, seed=4) for method in (word, kind()))
     assert np.array_equal(one.draws("y"), other.draws("y"))
 
 
@@ -84,7 +85,7 @@ def test_the_share_is_that_of_the_approximation(monkeypatch):
         methods, "mixture", lambda *kernels, weights=None: (seen.append(weights), whole(*kernels, weights=weights))[1]
     )
     network, table = two_parents(np.random.default_rng(1), n=30)
-    doxa.fit(network, table, method=Mixture(0.75), draws=20, seed=4)
+    doxa.fit(network, table, method=Mixture(0.75), draws=20, warmup=10, seed=4)
     assert seen == [[0.75, 0.25]]
 
 
@@ -98,9 +99,10 @@ def test_a_run_file_keeps_the_options(tmp_path):
     network, table = two_parents(rng, n=80)
     table = blanked(table, 0.2, rng)
     method = Mixture(0.7, [["y: b"], ["y: a"]])
-    whole = doxa.fit(network, table, method=method, draws=200, warmup=20, seed=5)
-    doxa.fit(network, table, method=method, draws=60, warmup=20, seed=5, store=tmp_path / "run.doxa")
-    more = doxa.resume(tmp_path / "run.doxa", table, draws=200)
+    options = {"method": method, "chains": 2, "warmup": 20, "seed": 5}
+    whole = doxa.fit(network, table, draws=100, **options)
+    doxa.fit(network, table, draws=30, store=tmp_path / "run.doxa", **options)
+    more = doxa.resume(tmp_path / "run.doxa", table, draws=100)
     assert np.array_equal(whole.draws("y"), more.draws("y"))
     assert doxa.load(tmp_path / "run.doxa", table).method["y"] == "mixture"
     with open_reader(tmp_path / "run.doxa") as reader:
@@ -114,7 +116,7 @@ def test_a_run_file_keeps_the_options(tmp_path):
 @pytest.mark.parametrize("method", [Mixture(0.7, [["y: b"], ["y: a"]]), Mixture(), "block"], ids=repr)
 def test_a_saved_posterior_keeps_the_options(method, tmp_path):
     network, table = two_parents(np.random.default_rng(1), n=30)
-    fit = doxa.fit(network, table, method=method, draws=20, seed=4)
+    fit = doxa.fit(network, table, method=method, draws=20, warmup=10, seed=4)
     fit.save(tmp_path / "saved.doxa")
     loaded = doxa.load(tmp_path / "saved.doxa")
     assert loaded.report == fit.completed_report

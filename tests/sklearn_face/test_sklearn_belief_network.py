@@ -108,7 +108,8 @@ def test_probabilities_are_those_of_the_sum_over_all_graphs():
     errors = mcse_of(model, table, ROWS)
     assert errors.max() < 0.005
     assert (np.abs(found - exact) < z_limit(exact.size) * errors).all()
-    other = np.array([classes_given(exact_joint(table, 30.0), row) for row in ROWS])
+    joint = exact_joint(table, 30.0)
+    other = np.array([classes_given(joint, row) for row in ROWS])
     assert (np.abs(found - other) > z_limit(exact.size) * errors).any()  # a wrong prior would show
 
 
@@ -133,12 +134,14 @@ def test_missing_cells_in_training_are_summed_out():
     assert model.converged_
     rows = [(0, 0), (1, 1), (-1, 1), (0, -1), (-1, -1)]
     found = model.predict_proba(np.array([cells_of(table, row) for row in rows], dtype=object))
-    exact = np.array([classes_given(exact_joint(table, 2.0), row) for row in rows])
+    joint = exact_joint(table, 2.0)
+    exact = np.array([classes_given(joint, row) for row in rows])
     errors = mcse_of(model, table, rows)
     assert errors.max() < 0.02
     assert (np.abs(found - exact) < z_limit(exact.size) * errors).all()
     dropped = Table.from_codes(whole.names, whole.states, codes[(codes >= 0).all(axis=1)])
-    other = np.array([classes_given(exact_joint(dropped, 2.0), row) for row in rows])
+    joint = exact_joint(dropped, 2.0)
+    other = np.array([classes_given(joint, row) for row in rows])
     assert (np.abs(found - other) > z_limit(exact.size) * errors).any()  # complete rows alone would show
 
 

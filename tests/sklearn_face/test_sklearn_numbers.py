@@ -32,7 +32,7 @@ QUICK = {"draws": 20, "chains": 2, "networks": 20, "n_jobs": 1}
     [
         BeliefNetworkImputer(**QUICK),
         BeliefNetworkImputer("draw", **QUICK),
-        BeliefNetworkRegressor(**QUICK),
+        BeliefNetworkRegressor(max_parents=2, **QUICK),
         BeliefNetworkClassifier(numbers="conditional_gaussian", max_parents=2, **QUICK),
     ]
 )
@@ -79,7 +79,7 @@ def dependent(n=60):
 
 def test_predictions_are_those_of_the_averaging_room():
     X, y = dependent()
-    model = BeliefNetworkRegressor(random_state=1).fit(X, y)
+    model = BeliefNetworkRegressor(networks=100, random_state=1).fit(X, y)
     assert model.verdict_.startswith("Exact")
     assert model.target_name_ == "weight"
     assert model.posterior_.names == ("group", "size", "noise", "twice", "weight")
@@ -87,11 +87,11 @@ def test_predictions_are_those_of_the_averaging_room():
     quantiles = model.predict_quantiles(X[:4], [0.1, 0.5])
     for i in range(4):
         given = X.iloc[i].drop("planet").to_dict()
-        known = model.posterior_.predictive("weight", given, networks=400)
+        known = model.posterior_.predictive("weight", given, networks=100)
         assert mean[i] == pytest.approx(known.mean.value)
         assert sd[i] == pytest.approx(known.sd.value)
         assert quantiles[i] == pytest.approx([known.distribution.quantile(p) for p in (0.1, 0.5)])
-        other = model.posterior_.predictive("weight", {**given, "size": given["size"] + 0.1}, networks=400)
+        other = model.posterior_.predictive("weight", {**given, "size": given["size"] + 0.1}, networks=100)
         assert mean[i] != pytest.approx(other.mean.value)
         assert model.log_density(X[i : i + 1], [y[i]])[0] == pytest.approx(np.log(known.density(y[i])))
     assert model.score(X, y) > 0.9
@@ -101,7 +101,7 @@ def test_a_density_integrates_to_one():
     X, y = dependent()
     model = BeliefNetworkRegressor(networks=40, random_state=1).fit(X, y)
     row = X[:1].assign(size=np.nan)
-    at = np.linspace(-25, 25, 1001)
+    at = np.linspace(-25, 25, 401)
     density = np.exp(model.log_density(row.loc[[0] * at.size], at))
     assert np.trapezoid(density, at) == pytest.approx(1.0, abs=1e-6)
     mean, sd = model.predict(row, return_std=True)
@@ -261,10 +261,10 @@ def test_draws_of_new_rows_have_the_moments_of_the_predictive_distribution():
     z[:, 1] = z[:, 0] + 0.5 * z[:, 1]
     z[:, 2] = z[:, 1] - 0.5 * z[:, 2]
     imputer = BeliefNetworkImputer("draw", random_state=SEED).fit(z)
-    rows = np.tile([1.0, np.nan, np.nan], (4000, 1))
+    rows = np.tile([1.0, np.nan, np.nan], (2000, 1))
     drawn = imputer.transform(rows)
     assert np.array_equal(drawn[:, 0], rows[:, 0])
-    assert np.array_equal(imputer.transform(rows), drawn)
+    assert np.array_equal(imputer.transform(rows[:50]), imputer.transform(rows[:50]))
     for name, own in (("x1", drawn[:, 1]), ("x2", drawn[:, 2])):
         known = imputer.posterior_.predictive(name, {"x0": 1.0}).distribution
         assert abs(own.mean() - known.mean) < z_limit(4) * own.std() / np.sqrt(len(own))

@@ -206,7 +206,7 @@ def test_missing_cells_with_interventions_are_drawn_from_their_posterior():
     cells = np.stack([(frame[name] == "yes").astype(np.int64) for name in NAMES], axis=1)
     expected, other = (_summed_over_holes(cells, holes, which) for which in (done, np.full(len(done), -1)))
     found = doxa.learn(
-        holed, interventions="done", prior="uniform", exact=False, chains=2, draws=2500, warmup=300, seed=1
+        holed, interventions="done", prior="uniform", exact=False, chains=2, draws=1000, warmup=300, seed=1
     )
     imputed = found.impute()
     probability = imputed[imputed.state == "yes"].set_index(["row", "column"])
@@ -269,7 +269,7 @@ def test_a_missing_number_with_interventions_is_drawn_from_its_posterior():
         return np.append(np.tensordot(weight.sum(axis=0), np.array(graphs, dtype=np.float64), 1).ravel(), value)
 
     found = doxa.learn(
-        holed, interventions="done", score=BGe(alpha_w=5.0), prior="uniform", chains=2, draws=2500, warmup=300, seed=1
+        holed, interventions="done", score=BGe(alpha_w=5.0), prior="uniform", chains=2, draws=1000, warmup=300, seed=1
     )
     imputed = found.impute().iloc[0]
     mine = np.append(edge_matrix(found).ravel(), imputed["mean"])

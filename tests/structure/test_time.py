@@ -159,7 +159,7 @@ def test_samplers_agree_with_the_sum(sampler):
     frame = moments(n_columns=3, n_times=7)
     edges, _ = by_hand(BDeu(), frame)
     posterior = doxa.learn(
-        frame, time="time", unit="unit", prior="uniform", sampler=sampler, seed=2, draws=1000, progress=False
+        frame, time="time", unit="unit", prior="uniform", sampler=sampler, seed=2, draws=400, progress=False
     )
     found, errors = edges_of(posterior), posterior.edge_diagnostics.mcse[:, :3]
     inside = (errors > 0) & (edges > 1e-3)

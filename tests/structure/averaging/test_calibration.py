@@ -26,11 +26,11 @@ from support.ranks import least_tail, p_values, tail_law
 QUANTITIES = {name: 21 if setting.share else 17 if setting.hidden else 16 for name, setting in SETTINGS.items()}
 LIMIT = FALSE_ALARM / sum(QUANTITIES.values())
 REPLICATIONS = {
-    "complete": 100,
+    "complete": 60,
     "complete, summed": 40,
     "10% blank": 25,
     "30% blank": 25,
-    "30% blank, single_edge": 100,
+    "30% blank, single_edge": 80,
     "logistic": 30,
     "hidden": 20,
 }
@@ -60,7 +60,7 @@ def test_the_truth_is_one_more_draw_in_1000_replications(name):
 
 
 def test_another_equivalent_sample_size_is_seen():
-    assert least(study(SETTINGS["complete"], range(60), equivalent_sample_size=ESS / 8), TOLD) < LIMIT
+    assert least(study(SETTINGS["complete"], range(40), equivalent_sample_size=ESS / 8), TOLD) < LIMIT
 
 
 def test_parameters_at_their_mean_are_seen():
@@ -94,7 +94,7 @@ def test_cells_filled_in_once_are_seen_by_graphs_and_parameters():
 
 def test_cells_drawn_without_regard_to_their_children_are_seen(monkeypatch):
     monkeypatch.setattr(incomplete_sampler, "sweep_cells", childless_sweep)
-    assert least(study(SETTINGS["30% blank, single_edge"], range(100))) < LIMIT
+    assert least(study(SETTINGS["30% blank, single_edge"], range(80))) < LIMIT
 
 
 # --- the test itself -------------------------------------------------------------------------------------------------

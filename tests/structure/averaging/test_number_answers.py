@@ -91,7 +91,7 @@ def _depth(graph, v):
 @pytest.mark.parametrize(("target", "node", "value"), [("c", "a", 65.0), ("b", "c", 80.0), ("a", "b", 7.0)])
 def test_interventions_are_sums_over_all_graphs_of_closed_forms(learned, target, node, value):
     table, posterior, graphs, probability = learned
-    found = posterior.query(target, do={node: value}, networks=4000)
+    found = posterior.query(target, do={node: value}, networks=1000)
     index = table.names.index
     parts = [moments(table, graph, index(target), (index(node), value)) for graph in graphs]
     means, sds = np.array(parts).T
@@ -106,7 +106,7 @@ def test_seeing_is_not_doing(learned):
     """The twin: an answer that takes an intervention for an observation is far outside its error."""
     table, posterior, graphs, probability = learned
     means = [moments(table, graph, 0, (1, 7.0))[0] for graph in graphs]
-    seen = posterior.query("a", given={"b": 7.0}, networks=4000)
+    seen = posterior.query("a", given={"b": 7.0}, networks=1000)
     assert abs(seen.mean.value - probability @ np.array(means)) > 10 * seen.mean.mcse
 
 
@@ -129,7 +129,7 @@ def test_one_new_case_has_the_density_of_a_sum_over_graphs_of_student_t(learned)
             log_twin += student.logpdf(new[v], 2 * shape, z @ mean, np.sqrt(rate / shape)) - np.log(scale.scale[v])
         exact += weight * np.exp(log_p)
         twin += weight * np.exp(log_twin)
-    found = posterior.log_predictive(rows, networks=4000).rows
+    found = posterior.log_predictive(rows, networks=2500).rows
     z = (found["log_probability"] - np.log(exact)) / found["mcse"]
     assert np.abs(z).max() < LIMIT
     assert (
@@ -139,10 +139,10 @@ def test_one_new_case_has_the_density_of_a_sum_over_graphs_of_student_t(learned)
 
 @pytest.fixture(scope="module")
 def mixed_and_new():
-    """Two categories and two numbers; the log probability of the table with one of four new rows, by graph.
+    """Two categories and two numbers, and their posterior; the log probability of the table with one of four new rows.
 
-    Shape (n_graphs, 1 + 4): the table alone first.  A score of the table and one case more, by the score of the table,
-    is the predictive probability of that case, with all parameters integrated out.
+    By graph, shape (n_graphs, 1 + 4): the table alone first.  A score of the table and one case more, by the score of
+    the table, is the predictive probability of that case, with all parameters integrated out.
     """
     rng = np.random.default_rng(11)
     g = rng.integers(0, 2, 30)
@@ -174,14 +174,13 @@ def mixed_and_new():
                     for each in rows
                 ])  # fmt: skip
         logs[k] = sum(known[family] for family in families)
-    return table, new, logs, np.log(scale.scale[2:]).sum()
+    return table, new, logs, np.log(scale.scale[2:]).sum(), doxa.learn(table, prior="uniform", exact=True, seed=1)
 
 
 def test_new_cases_of_both_have_the_density_of_a_sum_over_543_graphs(mixed_and_new):
-    table, new, logs, units = mixed_and_new
+    _, new, logs, units, posterior = mixed_and_new
     assert np.isfinite(logs[:, 0]).sum() < 543 == len(logs)
-    posterior = doxa.learn(table, prior="uniform", exact=True, seed=1)
-    found = posterior.log_predictive(new, networks=4000).rows
+    found = posterior.log_predictive(new, networks=2500).rows
     right = logsumexp(logs[:, 1:], axis=0) - logsumexp(logs[:, 0]) - units
     z = (found["log_probability"] - right) / found["mcse"]
     assert np.abs(z).max() < LIMIT
@@ -190,8 +189,7 @@ def test_new_cases_of_both_have_the_density_of_a_sum_over_543_graphs(mixed_and_n
 
 
 def test_categories_are_predicted_by_a_sum_over_543_graphs(mixed_and_new):
-    table, _, logs, _ = mixed_and_new
-    posterior = doxa.learn(table, prior="uniform", exact=True, seed=1)
+    _, _, logs, _, posterior = mixed_and_new
     answers, right = [], []
     for at, x in enumerate((1.0, 6.0)):
         found = posterior.predictive("g", given={"h": "w", "x": x, "y": 48.0}, networks=4000)["y"]
@@ -266,8 +264,14 @@ def mixed(n=60, seed=4, missing=0.0):
     return frame.mask(rng.random(frame.shape) < missing) if missing else frame
 
 
-def test_tables_of_both_answer_about_both_and_events_agree():
-    posterior = doxa.learn(mixed(), seed=1)
+@pytest.fixture(scope="module")
+def of_both():
+    """Of a table of categories and numbers, 200 networks in all."""
+    return doxa.learn(mixed(), draws=50, seed=1)
+
+
+def test_tables_of_both_answer_about_both_and_events_agree(of_both):
+    posterior = of_both
     found = posterior.query("k", given={"x": 10.0, "y": 15.5})
     event = posterior.query({"k": "y"}, given={"x": 10.0, "y": 15.5})
     assert np.isclose(found["y"].value, event.value, rtol=1e-12)
@@ -281,13 +285,12 @@ def test_tables_of_both_answer_about_both_and_events_agree():
     with pytest.raises(ArgumentError, match="states have no order"):
         found.probability(above=3)
     weighted = posterior.predictive("y", given={"x": 10.0})
-    assert weighted.effective_networks <= 1000.0001
+    assert weighted.effective_networks <= 200.0001
     assert abs(weighted.mean.value - posterior.query("y", given={"x": 10.0}).mean.value) < 0.2
 
 
-def test_predictions_of_rows_are_those_of_single_questions():
-    frame = mixed()
-    posterior = doxa.learn(frame, seed=1)
+def test_predictions_of_rows_are_those_of_single_questions(of_both):
+    frame, posterior = mixed(), of_both
     rows = frame.head(4).assign(y=np.nan)
     found = posterior.predict(rows)
     assert found["column"].tolist() == ["y"] * 4
@@ -300,8 +303,8 @@ def test_predictions_of_rows_are_those_of_single_questions():
     assert np.allclose(states.groupby("row")["probability"].sum(), 1.0)
 
 
-def test_events_of_numbers_and_categories(learned):
-    posterior = doxa.learn(mixed(), seed=1)
+def test_events_of_numbers_and_categories(of_both):
+    posterior = of_both
     given = {"x": 9.0}
     above = posterior.query({"y": ("above", 4.0)}, given=given)
     assert above.value == pytest.approx(posterior.query("y", given=given).probability(above=4.0).value, abs=1e-12)
@@ -318,17 +321,16 @@ def test_events_of_numbers_and_categories(learned):
         posterior.query({"k": ("above", 1)})
 
 
-def test_missing_cells_are_drawn_with_the_networks():
-    posterior = doxa.learn(mixed(missing=0.06), draws=200, seed=1)
-    whole = doxa.learn(mixed(), seed=1)
-    ours, its = posterior.query("y", given={"x": 10.0}), whole.query("y", given={"x": 10.0})
+def test_missing_cells_are_drawn_with_the_networks(of_both):
+    posterior = doxa.learn(mixed(missing=0.06), draws=100, seed=1)
+    ours, its = posterior.query("y", given={"x": 10.0}), of_both.query("y", given={"x": 10.0})
     assert abs(ours.mean.value - its.mean.value) < 3 * ours.mean.posterior_sd
     assert ours.mean.posterior_sd > 0.02
 
 
 def test_credible_intervals_cover():
     """The slope's mean at a point lies in its 90% interval in about 90% of tables; in one half as wide it does not."""
-    inside, narrow, n = 0, 0, 60
+    inside, narrow, n = 0, 0, 40
     for seed in range(n):
         rng = np.random.default_rng(1000 + seed)
         x = rng.normal(size=80)
@@ -337,7 +339,7 @@ def test_credible_intervals_cover():
         table = doxa.data.Table.from_codes(
             ["x", "y", "z"], [()] * 3, np.zeros((80, 3), dtype=int), numbers=np.column_stack([x, y, z])
         )
-        mean = doxa.learn(table, seed=1).query("y", given={"x": 1.0}, networks=200).mean
+        mean = doxa.learn(table, seed=1).query("y", given={"x": 1.0}, networks=100).mean
         low, high = mean.credible_interval(0.9)
         inside += low < 0.8 < high
         narrow += abs(mean.value - 0.8) < (high - low) / 6

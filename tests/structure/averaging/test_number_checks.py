@@ -96,7 +96,7 @@ def validated():
     frame["y"] = 3 * frame["x"] + np.where(frame["k"] == "y", 4.0, 0.0) + rng.normal(0, 2.0, 160)
     frame.loc[7, "y"] = np.nan
     table = doxa.read_table(frame)
-    return frame, cross_validate(table, "y", folds=4, seed=1, draws=200)
+    return frame, cross_validate(table, "y", folds=4, seed=1, draws=50)
 
 
 def test_scores_of_a_number_are_near_those_of_the_truth(validated):
@@ -125,7 +125,7 @@ def test_scores_of_a_number_are_near_those_of_the_truth(validated):
 def test_a_model_without_the_parent_scores_worse_and_too_narrow_a_one_as_well(validated):
     frame, found = validated
     bound = [("x", "y"), ("y", "x")]
-    twin = cross_validate(doxa.read_table(frame), "y", folds=4, seed=1, draws=200, forbidden=bound)
+    twin = cross_validate(doxa.read_table(frame), "y", folds=4, seed=1, draws=50, forbidden=bound)
     own = ~frame["y"].isna()
     for better, worse in ((-found.log_density, -twin.log_density), (found.ranked_score, twin.ranked_score)):
         apart = (worse - better)[own]
@@ -137,9 +137,9 @@ def test_a_model_without_the_parent_scores_worse_and_too_narrow_a_one_as_well(va
 def test_each_row_has_the_predictive_distribution_of_the_other_folds():
     frame = mixed(n=40)
     table = doxa.read_table(frame)
-    found = cross_validate(table, "y", folds=2, seed=3)
+    found = cross_validate(table, "y", folds=2, seed=3, draws=50)
     fold = np.random.default_rng(3).permutation(np.arange(40) % 2)
-    posterior = doxa.learn(frame[fold != 0], seed=3)
+    posterior = doxa.learn(frame[fold != 0], seed=3, draws=50)
     for row in np.flatnonzero(fold == 0)[:2]:
         seen = {name: frame.loc[row, name] for name in ("k", "m", "x")}
         one = posterior.predictive("y", given=seen)
@@ -151,16 +151,17 @@ def test_each_row_has_the_predictive_distribution_of_the_other_folds():
 
 def test_a_category_beside_numbers_is_validated_too():
     frame = mixed(n=60)
-    found = cross_validate(doxa.read_table(frame), "k", folds=2, seed=1)
+    found = cross_validate(doxa.read_table(frame), "k", folds=2, seed=1, draws=50)
     assert found.probabilities.shape == (60, 2)
     assert found.log_loss[0] < np.log(2)
 
 
 def test_scores_of_a_transformed_column_are_in_its_unit():
     frame = mixed(n=60).drop(columns="m").assign(y=lambda own: np.exp(0.3 * own["y"]))
-    logs = cross_validate(doxa.read_table(frame.assign(y=np.log(frame["y"]))), "y", folds=2, seed=1)
+    options = {"folds": 2, "seed": 1, "draws": 50}
+    logs = cross_validate(doxa.read_table(frame.assign(y=np.log(frame["y"]))), "y", **options)
     for method in ("log", "normal scores"):
-        found = cross_validate(doxa.read_table(frame, transform={"y": method}), "y", folds=2, seed=1)
+        found = cross_validate(doxa.read_table(frame, transform={"y": method}), "y", **options)
         if method == "log":
             assert found.log_density == pytest.approx(logs.log_density - np.log(frame["y"].to_numpy()))
             assert found.upper == pytest.approx(np.exp(logs.upper))

@@ -66,7 +66,7 @@ def test_tables_of_a_complete_table_have_a_closed_form():
 
 def test_tables_with_missing_cells_are_means_over_all_completions():
     table = Table.from_codes(["a", "b", "c"], STATES, COMPLETE + MISSING_CELLS)
-    posterior = doxa.learn(table, prior="uniform", exact=False, draws=3000, warmup=200, seed=3)
+    posterior = doxa.learn(table, prior="uniform", exact=False, draws=600, warmup=100, seed=3)
     data = IncompleteData(table)
     oracle = enumerate_joint(data, capped([2, 2, 2]))
     network = posterior.network(GRAPH, networks=None)

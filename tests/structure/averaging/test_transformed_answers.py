@@ -66,7 +66,7 @@ def both():
     group = np.where(rng.random(80) < 1 / (1 + np.exp(-(np.log(income) - 3.5))), "a", "b")
     frame = pd.DataFrame({"age": age, "income": income, "group": group})
     by_hand = frame.assign(income=np.log(income))
-    options = {"family": "auto", "seed": 1}
+    options = {"family": "auto", "draws": 100, "seed": 1}
     return doxa.learn(doxa.read_table(frame, transform={"income": "log"}), **options), doxa.learn(by_hand, **options)
 
 

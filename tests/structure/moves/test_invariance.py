@@ -23,6 +23,7 @@ from doxa.testing import (
 )
 from support.kernels import (
     TARGETS,
+    Matrix,
     Target,
     blanket_visits,
     covered_arc_matrix,
@@ -45,6 +46,15 @@ def of(request) -> Target:
 
 def residual(of: Target, matrix) -> float:
     return invariance_residual(of.probability, matrix)
+
+
+def settled(matrix) -> Matrix:
+    """Where a chain from the first graph is after 2**14 steps, or fewer if all starts have led to the same by then."""
+    for _ in range(14):
+        if np.ptp(matrix, axis=0).max() < 1e-13:
+            break
+        matrix = matrix @ matrix
+    return matrix[0]
 
 
 def uncapped(of: Target) -> bool:
@@ -164,8 +174,7 @@ def test_emc3_keeps_the_posterior_and_as_published_does_not(of, reversals):
 def test_published_emc3_settles_far_from_the_posterior():
     of = target("4 nodes")
     (published,) = step_matrices(EMC3(published=True), of)
-    stationary = np.linalg.matrix_power(published, 4096)[0]
-    assert total_variation(stationary, of.probability) > 0.01
+    assert total_variation(settled(published), of.probability) > 0.01
 
 
 # --- caps on configurations ------------------------------------------------------------------------------------------
@@ -203,8 +212,7 @@ def test_auto_keeps_the_posterior_and_reaches_every_graph_with_any_lists(of):
     for some in (of, with_partial_lists(of, 0.4, seed=5)):
         (matrix,) = step_matrices(Auto(), some)
         assert residual(of, matrix) < EXACT
-        far = np.linalg.matrix_power(matrix, 2**14)
-        assert total_variation(far[0], of.probability) < 1e-6
+        assert total_variation(settled(matrix), of.probability) < 1e-6
     (broken,) = step_matrices(Auto(), of, hastings=False)
     assert residual(of, broken) > SEEN
 
@@ -288,5 +296,4 @@ def test_printed_markov_blanket_does_not_keep_the_posterior(name):
     np.testing.assert_allclose(sweep.sum(axis=1), 1.0, atol=1e-9)
     assert residual(of, sweep) > SEEN
     if name == "4 nodes":
-        stationary = np.linalg.matrix_power(sweep, 4096)[0]
-        assert total_variation(stationary, of.probability) > 0.05
+        assert total_variation(settled(sweep), of.probability) > 0.05

@@ -53,25 +53,26 @@ def steps_from(scores, limits, rows, n_steps, seed, table=None, most=4, near=Non
     before = [part.copy() for part in (graph[0], graph[1])]
     where = np.array([find_set(table, node, graph[0][node]) for node in range(scores.n_nodes)])
     assert (where >= 0).all()
-    found = []
+    parents, children = np.zeros((2, n_steps, scores.n_nodes, 1), dtype=np.uint64)
+    places, more = np.zeros((n_steps, scores.n_nodes), dtype=np.int64), np.zeros(n_steps, dtype=np.int64)
     with scores.borrow() as (cache, scoring):
-        for _ in range(n_steps):
+        local_scores(graph, cache.arrays, scoring, local)
+        at_first = local.copy()
+        for step in range(n_steps):
             graph[0][:], graph[1][:] = before
-            table.where[:] = where
-            local_scores(graph, cache.arrays, scoring, local)
-            n_edges = sum(map(int.bit_count, graph[0][:, 0].tolist()))
-            more = joint_parents_step(graph, local, cache.arrays, scoring, table, rng)
-            after = graph[0][:, 0].tolist()
-            assert more == sum(map(int.bit_count, after)) - n_edges or (
-                more == -(1 << 30) and after == before[0][:, 0].tolist()
-            )
-            assert (table.sets[table.where, 0] == graph[0][:, 0]).all()
-            np.testing.assert_array_equal(unpack_rows(graph[1], len(after)), unpack_rows(graph[0], len(after)).T)
-            found.append(tuple(after))
+            table.where[:], local[:] = where, at_first
+            more[step] = joint_parents_step(graph, local, cache.arrays, scoring, table, rng)
+            parents[step], children[step], places[step] = graph[0], graph[1], table.where
         right = local.copy()
         local_scores(graph, cache.arrays, scoring, right)
         np.testing.assert_array_equal(local, right)
-    return found
+    added = (np.bitwise_count(parents).astype(np.int64) - np.bitwise_count(before[0])).sum(axis=(1, 2))
+    stayed = (parents == before[0]).all(axis=(1, 2))
+    assert ((more == added) | (more == -(1 << 30)) & stayed).all()
+    np.testing.assert_array_equal(table.sets[places], parents)
+    n = scores.n_nodes
+    np.testing.assert_array_equal(unpack_rows(children, n), unpack_rows(parents, n).swapaxes(1, 2))
+    return [*map(tuple, parents[:, :, 0].tolist())]
 
 
 def conditional(sets, parents, *, whole=True, fours=None):

@@ -33,12 +33,16 @@ def parity_table():
     return Table.from_codes([f"x{i}" for i in range(N)], [["a", "b"]] * N, codes)
 
 
-@pytest.fixture
-def short_lists(monkeypatch):
-    """Lists without large sets, and no chain that starts at a dense graph."""
+def shorten_lists(monkeypatch):
     short = partial(build_score_table, max_size=2)
     monkeypatch.setattr("doxa.structure.moves.listing.build_score_table", short)
     monkeypatch.setattr(StructureSampler, "start", lambda self, _chain, rng: self.init(rng))
+
+
+@pytest.fixture
+def short_lists(monkeypatch):
+    """Lists without large sets, and no chain that starts at a dense graph."""
+    shorten_lists(monkeypatch)
 
 
 def sampled(scores, limits):
@@ -82,41 +86,57 @@ def test_a_better_graph_of_a_mode_that_was_sampled_is_no_finding():
         assert audit_graphs(scores, limits, trace) is None
 
 
-@pytest.fixture
-def blind_warm_up(monkeypatch):
+def blind(monkeypatch):
     monkeypatch.setattr("doxa.structure.moves.tempered._GAIN", np.inf)
 
 
+@pytest.fixture
+def blind_warm_up(monkeypatch):
+    blind(monkeypatch)
+
+
 LAST = [[f"x{i}" for i in range(N - 1)], [f"x{N - 1}"]]  # tiers: the parity can only be the last column's
+STARTS_OVER = {"exact": False, "seed": 1, "tiers": LAST, "thin": 50}
 
 
-def test_chains_go_on_from_what_the_audit_finds(short_lists, blind_warm_up, monkeypatch, tmp_path):
-    options = {"exact": False, "seed": 1, "tiers": LAST}
-    made = doxa.learn(parity_table(), store=tmp_path / "run.doxa", **options)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """A run that starts over and is not interrupted, and its file."""
+    path = tmp_path_factory.mktemp("whole") / "whole.doxa"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        shorten_lists(monkeypatch)
+        blind(monkeypatch)
+        made = doxa.learn(parity_table(), store=path, **STARTS_OVER)
     assert made.stop.audit.n_starts == 2
+    return made, path
+
+
+def test_chains_go_on_from_what_the_audit_finds(whole, short_lists, blind_warm_up, monkeypatch):
+    made, path = whole
     assert made.verdict.startswith("Converged")
     assert "after chains had started 2 times" in made.verdict
     exact = doxa.learn(parity_table(), exact=True, tiers=LAST).edge_diagnostics.probability
     found = made.edge_diagnostics
     assert (exact[:-1, -1] > 0.99).all()
     assert (np.abs(found.probability - exact) <= 5 * found.mcse).all()
-    loaded = doxa.load(tmp_path / "run.doxa")
+    loaded = doxa.load(path)
     assert (loaded.verdict, loaded.trace.n_warmup) == (made.verdict, made.trace.n_warmup)
     assert np.array_equal(loaded.trace["rows"], made.trace["rows"])
-    fixed = doxa.learn(parity_table(), draws=1500, **options)  # so many and no more: the verdict alone says it
+    fixed = doxa.learn(parity_table(), draws=1500, **STARTS_OVER)  # so many and no more: the verdict alone says it
     assert fixed.trace.n_draws == 1500
     assert "they have missed a mode" in fixed.verdict
     monkeypatch.delattr(EscalatingSampler, "planted")
     monkeypatch.delattr(TemperedSampler, "planted")
-    stopped = doxa.learn(parity_table(), **options)
+    stopped = doxa.learn(parity_table(), **STARTS_OVER)
     assert "they have missed a mode" in stopped.verdict
     assert stopped.stop.audit.n_starts == 1
 
 
 @pytest.mark.parametrize("when", ["before", "within", "after"])
-def test_a_run_interrupted_where_it_starts_over_ends_the_same(short_lists, blind_warm_up, monkeypatch, tmp_path, when):
-    options = {"exact": False, "seed": 1, "tiers": LAST, "workers": 1}
-    whole = doxa.learn(parity_table(), store=tmp_path / "whole.doxa", **options)
+def test_a_run_interrupted_where_it_starts_over_ends_the_same(
+    whole, short_lists, blind_warm_up, monkeypatch, tmp_path, when
+):
+    made, whole_path = whole
     start_over, write = Runner.start_over, RunWriter._write
 
     def interrupted(self, states):
@@ -133,14 +153,14 @@ def test_a_run_interrupted_where_it_starts_over_ends_the_same(short_lists, blind
     with monkeypatch.context() as patched:
         patched.setattr(Runner, "start_over", interrupted)
         with pytest.raises(RunFileError if when == "within" else KeyboardInterrupt):
-            doxa.learn(parity_table(), store=tmp_path / "run.doxa", **options)
+            doxa.learn(parity_table(), store=tmp_path / "run.doxa", workers=1, **STARTS_OVER)
     monkeypatch.setattr(RunWriter, "_write", write)
     with open_reader(tmp_path / "run.doxa") as reader:
         reader.verify()
         assert (reader.n_draws == 0) == (when == "after")
     doxa.resume(tmp_path / "run.doxa", parity_table(), workers=1)
-    assert contents(tmp_path / "run.doxa") == contents(tmp_path / "whole.doxa")
-    assert doxa.load(tmp_path / "run.doxa").verdict == whole.verdict
+    assert contents(tmp_path / "run.doxa") == contents(whole_path)
+    assert doxa.load(tmp_path / "run.doxa").verdict == made.verdict
 
 
 def test_a_run_that_has_missed_a_mode_is_not_called_converged(short_lists, blind_warm_up, monkeypatch, tmp_path):

@@ -322,7 +322,7 @@ def test_a_limit_says_what_held_the_run_back():
 def test_time_cuts_a_prefix():
     table = skewed_table(4, 50, seed=7)
     options = {"seed": 3, "warmup": 10, "thin": 20_000}
-    cut = doxa.learn(table, until=doxa.Until(mcse=1e-7, max_seconds=2.0), **options)
+    cut = doxa.learn(table, until=doxa.Until(mcse=1e-7, max_seconds=0.8), **options)
     assert cut.stop.reason == "max_seconds"
     n = cut.trace.n_draws
     whole = doxa.learn(table, draws=n, **options)
