@@ -74,7 +74,7 @@ def test_the_log_marginal_likelihood_is_that_of_listing(prior):
     table = with_missing_cells(skewed_table(4, 40, seed=2), [(0, 0), (0, 2), (3, 1), (7, 3), (9, 0), (9, 1)])
     z = []
     for seed in range(3):
-        made = doxa.learn(table, prior=prior, seed=seed, draws=1000)
+        made = doxa.learn(table, prior=prior, seed=seed, draws=400)
         found = made.log_marginal_likelihood
         listed = enumerate_joint(IncompleteData(table, made.options.score, made.options.structure_prior))
         exact = listed.log_evidence - log_sum_over_dags(prior_weights(made.options))
@@ -85,15 +85,15 @@ def test_the_log_marginal_likelihood_is_that_of_listing(prior):
 
 def test_baselines_are_drawn_with_their_cells(monkeypatch):
     table = blanked(skewed_table(6, 200, seed=3), 0.1, 1)
-    made = doxa.learn(table, seed=1, draws=1500)
+    made = doxa.learn(table, seed=1, draws=800)
     baselines = [made.baseline(seed=seed) for seed in range(1, 6)]
     assert any(baseline.agrees for baseline in baselines)
     # some edges only graphs of large weight have; by the weights' own variance one of ten samples disagreed
     assert not any(baseline.agrees is False for baseline in baselines)
     assert max(baseline.sample.ess for baseline in baselines) > 800
-    again = doxa.learn(table, seed=2, draws=1500).log_marginal_likelihood
+    again = doxa.learn(table, seed=2, draws=400).log_marginal_likelihood
     one = made.log_marginal_likelihood
     assert abs(one.value - again.value) < 4 * np.hypot(one.mcse, again.mcse)
-    twin = doxa.learn(table, seed=1, prior="uniform", draws=1000)
+    twin = doxa.learn(table, seed=1, prior="uniform", draws=200)
     monkeypatch.setitem(made.__dict__, "edge_diagnostics", twin.edge_diagnostics)  # chains of another prior
     assert any(made.baseline(seed=seed).agrees is False for seed in range(1, 6))

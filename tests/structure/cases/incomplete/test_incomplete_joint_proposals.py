@@ -49,6 +49,11 @@ def numbered(lists, parents):
     return parents, number
 
 
+def graphs_of(lists, exact):
+    """All graphs as `lay_out` takes them."""
+    return [numbered(lists, parents) for parents in parents_of(exact)]
+
+
 def frozen_kernel(exact):
     """Any kernel that is reversible for any posterior of graphs: to graphs that differ in at most two families."""
     rng = np.random.default_rng(SEED)
@@ -85,10 +90,8 @@ def ways(n_rows, data, completion, work):
     return found
 
 
-def outcomes(data, lists, exact, here, number, there, log_frozen, *, order, twin):
+def outcomes(data, lists, exact, before, number, after, log_frozen, *, order, twin):
     """Of an offer from a graph and completion: the accepted completions with their probability."""
-    parents = parents_of(exact)
-    before, after = numbered(lists, parents[here]), numbered(lists, parents[there])
     completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data)
     n_rows = lay_out(before, after, completion, lists, data.rule, work)
     if twin == "rows stay in":
@@ -123,13 +126,14 @@ def matrix_of(name, *, order=1, listed=True, twin=""):
     data, limits, exact = case(name)
     lists, _ = reference_lists(data, limits, 1, keep_within=1.0 if listed else 0.0)
     frozen, steps = frozen_kernel(exact)
+    graphs = graphs_of(lists, exact)
     n_graphs, n_completions = exact.probability.shape
     matrix = np.zeros((n_graphs, n_completions, n_graphs, n_completions))
     for here, there in zip(*np.nonzero(steps), strict=True):
         for number in range(n_completions):
             log_frozen = frozen[there] - frozen[here]
             for after, probability in outcomes(
-                data, lists, exact, here, number, there, log_frozen, order=order, twin=twin
+                data, lists, exact, graphs[here], number, graphs[there], log_frozen, order=order, twin=twin
             ):
                 matrix[here, number, there, after] += steps[here, there] * probability
     matrix = matrix.reshape(exact.probability.size, -1)
@@ -172,7 +176,7 @@ def test_the_compiled_offer_moves_as_the_matrix_says(name, thin):
     data, limits, exact = case(name)
     lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
     frozen, steps = frozen_kernel(exact)
-    graphs = [numbered(lists, parents) for parents in parents_of(exact)]
+    graphs = graphs_of(lists, exact)
     n_completions = len(exact.cells)
     rng = np.random.default_rng(SEED)
     rows, expected = [], []
@@ -183,7 +187,7 @@ def test_the_compiled_offer_moves_as_the_matrix_says(name, thin):
         chances = np.zeros(n_completions + 1)
         for order in (1, -1):  # of at most two rows: each order has the same chance
             for after, probability in outcomes(
-                data, lists, exact, here, number, there, log_frozen, order=order, twin=""
+                data, lists, exact, graphs[here], number, graphs[there], log_frozen, order=order, twin=""
             ):
                 chances[after] += probability / 2
         chances[-1] = 1.0 - chances.sum()
@@ -207,13 +211,13 @@ def test_what_is_worth_an_offer_is_the_same_both_ways():
     data, limits, exact = case("BDeu")
     lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
     weights = np.random.default_rng(SEED).normal(size=(3, lists.n_sets))
-    graphs = [numbered(lists, parents) for parents in parents_of(exact)]
+    graphs = graphs_of(lists, exact)
     answers = {(a, b): is_worth_it(graphs[a], graphs[b], weights, 2.0) for a, b in permutations(range(len(graphs)), 2)}
     assert all(answers[a, b] == answers[b, a] for a, b in answers)
     assert set(answers.values()) == {True, False}
 
 
-def by_joint_proposals_alone(least_spread, draws=4000):
+def by_joint_proposals_alone(least_spread, draws=2000):
     """A chain whose graph moves with its cells or hardly at all."""
     data = IncompleteData(holed(), BDeu())
     sampler = IncompleteSampler(data, capped([2, 2, 2]), steps=1, joint_proposals=20, least_spread=least_spread)

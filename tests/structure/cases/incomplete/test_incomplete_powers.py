@@ -9,7 +9,7 @@ import incomplete_cases
 import numpy as np
 import pytest
 from incomplete_cases import CASES, Standing, case, deviations, number_of, redraw_matrix, states_of
-from test_incomplete_joint_proposals import frozen_kernel, numbered, parents_of, ways
+from test_incomplete_joint_proposals import frozen_kernel, graphs_of, ways
 from test_incomplete_sampler import WELL, problem, wide_problem
 
 from doxa.sampling.driver import Schedule, sample
@@ -192,7 +192,7 @@ def test_the_compiled_steps_move_as_the_matrix_says(beta):
         chain.graph = working_graph(rows)
         chain.score_afresh()
         local = chain.local.copy()
-        for _ in range(2400):
+        for _ in range(1800):
             chain.graph = working_graph(rows)
             chain.local[:] = local
             chain.move_graph(1, rng)
@@ -207,7 +207,7 @@ def test_the_compiled_steps_move_as_the_matrix_says(beta):
 
 def offered(data, lists, exact, pair, log_frozen, number, order, beta):
     """The completions that an offer ends at, with their probability; ``beta`` is that of the cells' proposals."""
-    before, after = (numbered(lists, parents_of(exact)[graph]) for graph in pair)
+    before, after = pair
     completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data, beta)
     n_rows = lay_out(before, after, completion, lists, data.rule, work)
     work.rows[:n_rows] = work.rows[:n_rows][::order]
@@ -229,12 +229,14 @@ def joint_matrix(name, beta):
     data, limits, exact = case(name)
     lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
     frozen, steps = frozen_kernel(exact)
+    graphs = graphs_of(lists, exact)
     n_graphs, n_completions = exact.probability.shape
     matrix = np.zeros((n_graphs, n_completions, n_graphs, n_completions))
     for here, there in zip(*np.nonzero(steps), strict=True):
         for number in range(n_completions):
             log_frozen = frozen[there] - frozen[here]
-            for after, chance in offered(data, lists, exact, (here, there), log_frozen, number, 1, beta):
+            pair = (graphs[here], graphs[there])
+            for after, chance in offered(data, lists, exact, pair, log_frozen, number, 1, beta):
                 matrix[here, number, there, after] += steps[here, there] * chance
     matrix = matrix.reshape(exact.probability.size, -1)
     return matrix + np.diag(1.0 - matrix.sum(axis=1))
@@ -250,20 +252,20 @@ def test_the_compiled_offer_moves_as_the_matrix_says():
     data, limits, exact = case("BDeu")
     lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
     frozen, steps = frozen_kernel(exact)
-    n_completions = len(exact.cells)
+    graphs, n_completions = graphs_of(lists, exact), len(exact.cells)
     rng, work = np.random.default_rng(SEED), joint_work(data, BETA)
     rows, expected = [], []
     for here, there in list(zip(*np.nonzero(steps), strict=True))[::9]:
         number, log_frozen = int(rng.random() * n_completions), frozen[there] - frozen[here]
+        pair = (graphs[here], graphs[there])
         chances, seen = np.zeros(n_completions + 1), np.zeros(n_completions + 1, dtype=np.int64)
         for order in (1, -1):  # of at most two rows: each order has the same chance
-            for after, chance in offered(data, lists, exact, (here, there), log_frozen, number, order, BETA):
+            for after, chance in offered(data, lists, exact, pair, log_frozen, number, order, BETA):
                 chances[after] += chance / 2
         chances[-1] = max(0.0, 1.0 - chances.sum())
-        graphs = [numbered(lists, parents_of(exact)[graph]) for graph in (here, there)]
         for _ in range(400):
             completion = completion_of(data.missing_cells, exact.cells[number])
-            taken = offer(*graphs, log_frozen, completion, (lists, data.rule, data.prior.arrays), work, rng)
+            taken = offer(*pair, log_frozen, completion, (lists, data.rule, data.prior.arrays), work, rng)
             cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             seen[number_of(exact, cells) if taken else -1] += 1
         rows.append(seen)
@@ -285,7 +287,7 @@ def z_of(data, sampler, exact, draws, least_ess=400):
 def run_alone(name, **options):
     data, limits = problem(**WELL[name])
     sampler = IncompleteSampler(data, limits, steps=20, joint_proposals=3, beta=BETA)
-    return z_of(data, sampler, powered(enumerate_joint(data, limits)), 800, **options)[0]
+    return z_of(data, sampler, powered(enumerate_joint(data, limits)), 500, **options)[0]
 
 
 @pytest.mark.parametrize("name", ["4 binary columns, 25%", "a hidden column"])
@@ -303,7 +305,7 @@ def test_a_rung_that_moves_by_excursions_agrees_with_it_too(monkeypatch, beta):
     monkeypatch.setattr(joint_proposals, "joint_work", lambda data, _: joint_work(data, beta))
     data, limits = problem(3, 14, 0.3)
     sampler = IncompleteSampler(data, limits, steps=1, joint_proposals=20, least_spread=0.0, beta=BETA)
-    ratio = z_of(data, sampler, powered(enumerate_joint(data, limits)), 1000, least_ess=100)[0]
+    ratio = z_of(data, sampler, powered(enumerate_joint(data, limits)), 600, least_ess=100)[0]
     assert (ratio < 1.0) == (beta == BETA)
 
 

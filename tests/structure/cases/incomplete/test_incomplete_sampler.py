@@ -72,7 +72,7 @@ def problem(n, n_rows, share, states=2, score=None, limits=None, prior=None, hid
     return data, make_limits(table.names, n_states=table.n_states, **(limits or {}))
 
 
-def run(data, limits, draws=1200, steps=20, seed=0, **options):
+def run(data, limits, draws=900, steps=20, seed=0, **options):
     sampler = IncompleteSampler(data, limits, steps=steps, **options)
     return sample(sampler, Schedule(4, draws, 200), seed=SEED + seed)
 
@@ -89,7 +89,7 @@ def test_edges_and_cells_agree_with_the_exact_sum(name):
     assert present[..., limits.required_edges].all()
 
 
-WITHIN_SWEEPS = {"draws": 8000, "steps": 20, "thin": 4}
+WITHIN_SWEEPS = {"draws": 5000, "steps": 20, "thin": 4}
 
 
 def test_draws_within_sweeps_agree_with_the_exact_sum():
@@ -159,7 +159,7 @@ def wide_problem():
 
 def test_components_too_large_to_list_agree_with_the_exact_sum():
     data, limits = wide_problem()
-    trace = run(data, limits, draws=1500, steps=30)
+    trace = run(data, limits, draws=1000, steps=30)
     assert (trace.info["rows_proposed"] > 150).all()
     assert (trace.info["rows_accepted"] < trace.info["rows_proposed"]).all()
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, limits))
@@ -373,12 +373,12 @@ def test_a_row_all_missing_changes_nothing_else():
 def test_a_complete_table_is_a_case_like_others():
     table = skewed_table(3, 30, seed=1)
     data, limits = IncompleteData(table), capped([2, 2, 2])
-    trace = run(data, limits, draws=800)
+    trace = run(data, limits, draws=600)
     exact = enumerate_joint(data, limits).edge_probabilities
     found = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], 3))
     off = ~np.eye(3, dtype=bool)
     assert worst_z(found.probability[off], exact[off], found.mcse[off]) < z_limit(6)
-    assert trace["cells"].shape == (4, 800, 0)
+    assert trace["cells"].shape == (4, 600, 0)
 
 
 def test_what_one_chain_cannot_run_is_refused():

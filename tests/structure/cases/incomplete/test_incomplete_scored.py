@@ -243,7 +243,7 @@ def test_hidden_columns_agree_with_the_exact_sum():
     data, limits = IncompleteData(table, Logistic(), hidden=["h"]), capped([2] * 3)
     exact = enumerate_joint(data, limits)
     made = ScoredCellsSampler(data, limits, SingleEdge(), steps=24, block=2)
-    trace = sample(made, Schedule(4, 1500, 100), seed=SEED, workers=1)
+    trace = sample(made, Schedule(4, 600, 100), seed=SEED, workers=1)
     of_edges, of_cells, n = deviations(data, trace, exact)
     assert max(of_edges, of_cells) < z_limit(n)
 
@@ -306,7 +306,7 @@ def exact_chance(data, exact, node):
 
 @pytest.mark.parametrize("name", ["logistic", "types summed"])
 def test_averaged_answers_agree_with_the_exact_sum(name):
-    posterior, exact = posterior_of(name, 500)
+    posterior, exact = posterior_of(name, 250)
     data = case(name)[0]
     for node, column in enumerate(data.table.names):
         answer = posterior.query({column: data.table.states[node][1]}, networks=None)

@@ -143,7 +143,7 @@ def exact_of(case):
     return exact(make(), kind)
 
 
-def drawn(table, kind, move, seed, draws=2500, **options):
+def drawn(table, kind, move, seed, draws=800, **options):
     sampler = sampler_with_cells(data_of(table, kind), limits_of(table, kind), move, steps=40, **options)
     return sample(sampler, Schedule(4, draws, 200), seed=seed, workers=1)
 
@@ -198,7 +198,7 @@ def test_graphs_and_cells_are_drawn_from_their_joint_posterior(case, move):
     if isinstance(move, SingleEdge):
         trace = drawn_by_single_edges(case)
     else:
-        trace = drawn(make(), kind, move, seed=3, draws=1500 if isinstance(move, Tempered) else 2500)
+        trace = drawn(make(), kind, move, seed=3, draws=500 if isinstance(move, Tempered) else 800)
     found = z_scores(trace, exact_of(case))
     assert found.max() < z_limit(len(found))
 
@@ -220,7 +220,7 @@ def test_scores_of_another_completion_fail_the_same_check(monkeypatch):
 
     monkeypatch.setattr(GraphMoves, "score_afresh", stale)
     monkeypatch.setattr(GaussianBox, "stand_still", lambda *_: None)  # whose sums would not be of that completion
-    trace = drawn(numbers(), BGe(), doxa.structure.Auto(), seed=3, draws=1500)
+    trace = drawn(numbers(), BGe(), doxa.structure.Auto(), seed=3, draws=500)
     found = z_scores(trace, exact_of("numbers"))
     assert found.max() > z_limit(len(found))
 
@@ -260,7 +260,7 @@ def test_chains_leave_a_mode_that_is_fifteen_nats_lower():
     frame = pd.DataFrame(columns)
     frame[["c0", "c1", "c2", "c3"]] = frame[["c0", "c1", "c2", "c3"]].map(lambda code: "abc"[code])
     frame = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.1)
-    posterior = doxa.learn(frame, draws=500, warmup=200, seed=1, progress=False)
+    posterior = doxa.learn(frame, draws=250, warmup=200, seed=1, progress=False)
     assert posterior.log_score_diagnosis.r_hat < 1.05
     assert posterior.edge_diagnostics.mcse.max() < 0.05  # by single edges and joint proposals of stale scores: 0.29
 
@@ -347,7 +347,7 @@ def test_offers_are_the_product_of_the_fitted_densities():
     assert scale == pytest.approx(np.sqrt(share @ points**2 - (share @ points) ** 2), rel=1e-5)
 
 
-def moved_with_cells(case, n_draws=2500, seed=5):
+def moved_with_cells(case, n_draws=1000, seed=5):
     """Four chains of nothing but new cells and edges that take cells along."""
     make, kind = CASES[case]
     table = make()
@@ -406,7 +406,7 @@ def test_cells_that_all_start_far_off_a_regression_come_back(noise):
     numbers = np.column_stack([first, 2 * first + noise * rng.standard_normal(150), rng.standard_normal(150)])
     numbers[:15, 0] = np.nan
     table = Table.from_codes(["a", "b", "c"], [()] * 3, np.zeros((150, 3), dtype=int), numbers=numbers)
-    posterior = doxa.learn(table, draws=400, thin=180, seed=1)  # two sweeps a draw
+    posterior = doxa.learn(table, draws=200, thin=180, seed=1)  # two sweeps a draw
     assert posterior.log_score_diagnosis.r_hat < 1.05  # chains that stay where they began have more than 2
     imputed = posterior.impute()["mean"].to_numpy()
     best = first[:15] if noise < 0.5 else numbers[:15, 1] * 2 / (4 + noise**2)
@@ -478,7 +478,7 @@ def test_no_sum_is_over_missing_numbers():
 BLANK = NUMBER_SETTINGS["conditional gaussian, 20% blank"]
 
 
-def least_p(setting, replications=60):
+def least_p(setting, replications=30):
     """Of the tests that the truth is one more draw, times their number."""
     p = p_values([numbers_study(setting, 5, number) for number in range(replications)])
     assert len(p) > 12
