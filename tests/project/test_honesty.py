@@ -24,6 +24,7 @@ from scipy.special import logsumexp, ndtri
 import doxa
 from doxa.models.ising import potts_grid
 from doxa.structure.exact.enumeration import all_dags
+from doxa.structure.runs import running
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -95,6 +96,13 @@ def test_no_verdict_vouches_for_a_wrong_number(records):
     false, told, _ = bound_on_false(records)
     assert told >= 80
     assert false == 0, worst_lines(records)
+
+
+def test_a_mode_of_one_graph_in_a_hundred_is_not_missed(monkeypatch):
+    """Interventions in 43 of 388 rows: seven arcs may be the other way round, and no chain comes to such a graph."""
+    assert not examine("experiments", 5100012, most_seconds=0.0).false
+    monkeypatch.setattr(running, "_with_unseen_edges", lambda *_: [])
+    assert examine("experiments", 5100012, most_seconds=0.0).false
 
 
 def test_nearly_all_runs_vouch_for_their_numbers(records):
@@ -324,6 +332,7 @@ def test_of_complete_numbers_the_oracles_are_the_sum_over_all_graphs(prior):
 
 def test_missing_numbers_by_weights_and_by_a_grid(monkeypatch):
     """Two ways that share nothing but the families' evidence; with coefficients of another prior they differ."""
+    monkeypatch.setattr(missing_numbers, "_PRECISE", 1e-3)
     values, rng = numbers_with_holes(), np.random.default_rng(1)
     by_grid = on_a_grid(*NOTHING, values, "uniform", 61)
     assert np.abs(by_weights(values, "uniform", rng) - by_grid).max() < 3e-3

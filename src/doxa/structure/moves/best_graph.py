@@ -3,6 +3,10 @@
 Of few nodes through all their subsets (Silander & Myllymaki 2006): the best graph on a set of nodes has a last node,
 with the heaviest of its listed sets within the others, and the best graph on these.  It is NumPy alone, so that nothing
 is compiled for it.  Of more nodes it is what a search over orders finds (`doxa.structure.moves.order_search`).
+
+`best_scores_with_edges`: what the best graph scores that has an edge i -> j, for every edge.  The nodes before j are
+some set with i in it, j's parents the heaviest listed set with i within these, and the nodes after j have the best
+that is left to them.
 """
 
 from __future__ import annotations
@@ -16,9 +20,9 @@ from doxa.models.bits import pack_rows
 from doxa.structure.moves.order_search import FoundGraph, search_orders
 from doxa.structure.moves.parent_sets import ParentSets
 
-__all__ = ["best_graph", "best_of_all"]
+__all__ = ["best_graph", "best_of_all", "best_scores_with_edges", "takes_all_orders"]
 
-_FEW = 11  # nodes: some milliseconds
+_FEW = 15  # nodes: some hundredths of a second, and tenths for all edges
 
 
 def best_graph(
@@ -35,25 +39,28 @@ def best_graph(
     FoundGraph or None
         None if the lists allow no graph, or the search found none.
     """
-    if len(table.first) - 1 <= _FEW:
+    if takes_all_orders(table):
         return best_of_all(table)
     return search_orders(table, rng, graphs, looks=looks)
 
 
-def best_of_all(table: ParentSets) -> FoundGraph | None:
-    """The best graph, whatever the order; of equally good ones always the same.  Time and memory grow as n 2^n."""
+def takes_all_orders(table: ParentSets) -> bool:
+    """Whether the nodes are few enough for what looks at all their subsets."""
+    return len(table.first) - 1 <= _FEW
+
+
+def best_of_all(table: ParentSets, edge: tuple[int, int] | None = None) -> FoundGraph | None:
+    """The best graph, whatever the order, or the best that has an edge; of equally good ones always the same.
+
+    Time and memory grow as n 2^n.
+    """
     n = len(table.first) - 1
     weight, number = _heaviest_within(table)
-    every = np.arange(2**n)
-    size = np.bitwise_count(every)
-    best, last = np.full(2**n, -np.inf), np.zeros(2**n, dtype=np.int64)
-    best[0] = 0.0
-    for k in range(1, n + 1):
-        sets = every[size == k]
-        without = sets ^ (1 << np.arange(n)[:, None])  # of nodes in the set; of others it is larger, and not used
-        total = np.where(without < sets, best[without] + weight[np.arange(n)[:, None], without], -np.inf)
-        last[sets] = total.argmax(axis=0)
-        best[sets] = total.max(axis=0)
+    if edge is not None:
+        i, j = edge
+        with_it = _heaviest_within(table, i)
+        weight[j], number[j] = with_it[0][j], with_it[1][j]
+    best, last = _best_first(weight)
     if best[-1] == -np.inf:
         return None
     adjacency, left = np.zeros((n, n), dtype=np.bool_), 2**n - 1
@@ -65,13 +72,54 @@ def best_of_all(table: ParentSets) -> FoundGraph | None:
     return FoundGraph(pack_rows(adjacency), float(best[-1]))
 
 
-def _heaviest_within(table: ParentSets) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Weight and number of the heaviest listed set of a node (row) within a set of nodes (column); -inf for none."""
+def best_scores_with_edges(table: ParentSets) -> NDArray[np.float64]:
+    """What the best graph scores that has the edge i -> j, (n_nodes, n_nodes); minus infinity where none has it."""
+    n = len(table.first) - 1
+    weight, _ = _heaviest_within(table)
+    (first, _), (after, _) = _best_first(weight), _best_first(weight, backwards=True)
+    every, found = np.arange(2**n), np.full((n, n), -np.inf)
+    for i in range(n):
+        with_it, _ = _heaviest_within(table, i)
+        for j in range(n):
+            if i != j:
+                before = every[(every >> i & 1 == 1) & (every >> j & 1 == 0)]
+                found[i, j] = (first[before] + with_it[j, before] + after[before | 1 << j]).max()
+    return found
+
+
+def _best_first(
+    weight: NDArray[np.float64], *, backwards: bool = False
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """What the best graph on each set of nodes weighs, and its last node.
+
+    Backwards: what the nodes outside each set weigh at best that come after those in it, and the first of them.
+    """
+    n = len(weight)
+    every, nodes = np.arange(2**n), np.arange(n)[:, None]
+    size = np.bitwise_count(every)
+    best, which = np.full(2**n, -np.inf), np.zeros(2**n, dtype=np.int64)
+    best[-1 if backwards else 0] = 0.0
+    for k in range(n - 1, -1, -1) if backwards else range(1, n + 1):
+        sets = every[size == k]
+        others = sets ^ (1 << nodes)
+        if backwards:
+            total = np.where(others > sets, best[others] + weight[nodes, sets], -np.inf)
+        else:
+            total = np.where(others < sets, best[others] + weight[nodes, others], -np.inf)
+        which[sets], best[sets] = total.argmax(axis=0), total.max(axis=0)
+    return best, which
+
+
+def _heaviest_within(table: ParentSets, parent: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Weight and number of the heaviest listed set of a node (row) within a set of nodes (column), or of those that
+    hold a parent; -inf for none.
+    """
     n = len(table.first) - 1
     weight, number = np.full((n, 2**n), -np.inf), np.full((n, 2**n), -1)
     node = np.repeat(np.arange(n), np.diff(table.first))
-    own = table.sets[:, 0].astype(np.int64) if n else node
-    weight[node, own], number[node, own] = table.weight, np.arange(len(node))
+    own = table.sets[:, 0].astype(np.int64)
+    listed = np.arange(len(node)) if parent is None else np.flatnonzero(own >> parent & 1)
+    weight[node[listed], own[listed]], number[node[listed], own[listed]] = table.weight[listed], listed
     for bit in range(n):
         of_weight, of_number = (array.reshape(n, -1, 2, 2**bit) for array in (weight, number))
         is_heavier = of_weight[:, :, 0] > of_weight[:, :, 1]

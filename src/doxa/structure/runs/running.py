@@ -10,12 +10,12 @@ The audit of a run that seems to have converged: is there a mode that none of it
 
 Chains that agree prove nothing of a mode that none of them can reach.  So before a run is called *Converged*, a search
 with moves that its sampler does not have (`doxa.structure.moves.order_search`), from orders of the chains' own graphs
-and from random ones, looks for a graph that scores more than all that was sampled, or of few nodes for the best of all;
-and where the lists from which the moves draw could not be made from all families, a search from large parent sets
-downwards looks, for each node, for one outside them.  The best graph of a
-posterior that is spread over many is seldom in a sample, so a better one alone is no finding: a chain is started there,
-and where it comes to graphs that score as the sampled ones do, and the sample has graphs like those, nothing was
-missed.
+and from random ones, looks for a graph that scores more than all that was sampled; of few nodes for the best of all,
+and in complete tables for the best with each edge that hardly any sampled graph has.  Where the lists from which the
+moves draw could not be made from all families, a search from large parent sets downwards looks, for each node, for one
+outside them.  The best graph of a posterior that is spread over many is seldom in a sample, so a better one alone is no
+finding: a chain is started there, and where it comes to graphs that score as the sampled ones do, and the sample has
+graphs like those, nothing was missed.
 
 Where cells are missing, graphs are compared on completions: those at which the chains stand.
 
@@ -49,10 +49,11 @@ from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.best_graph import best_graph
+from doxa.structure.moves.best_graph import best_graph, best_of_all, best_scores_with_edges, takes_all_orders
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.listing import lists_are_complete, parent_sets
 from doxa.structure.moves.order_search import with_large_family
+from doxa.structure.moves.parent_sets import ParentSets
 from doxa.structure.moves.sampler import StructureSampler, planted_in_half, steps_to_mix
 from doxa.structure.posterior.relations import bit_totals
 from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -80,6 +81,7 @@ _NATS = 2.0  # by which its mean log score exceeds that of the sample: more is a
 _EDGE = 0.5  # by which an edge's frequency differs where the chain is in graphs of another kind
 _ALIKE = 0.8  # of those edges, how many a sampled graph has as the chain has them, if it is of that kind
 _FAR_BELOW = -7.0  # nats under the sample: a mode with a thousandth of its probability
+_HARDLY, _MOST_UNSEEN = 1e-3, 3  # frequency of an edge that may be of such a mode, and graphs with one that are tried
 
 
 class Missed(NamedTuple):
@@ -104,7 +106,7 @@ def audit_graphs(scores: FamilyScores, limits: Limits, trace: Trace) -> Missed |
     best = log_score.argmax(axis=1)
     graphs = [trace["rows"][chain, draw] for chain, draw in enumerate(best)]
     sampled = trace["rows"].reshape(-1, *graphs[0].shape)
-    return _missed(scores, limits, graphs, log_score, sampled, log_score.size * trace.thin)
+    return _missed(scores, limits, graphs, log_score, sampled, log_score.size * trace.thin, complete=True)
 
 
 def audit_completions(
@@ -127,7 +129,9 @@ def audit_completions(
         n_draws = _n_draws(steps // len(graphs), sampler.thin)
         draws = _late(sampler, rows, n_draws)
         best = draws["rows"][draws["log_score"].argmax()]
-        missed = _missed(scores, limits, [best], draws["log_score"], draws["rows"], steps // len(graphs))
+        missed = _missed(
+            scores, limits, [best], draws["log_score"], draws["rows"], steps // len(graphs), complete=False
+        )
         if missed is not None:
             return Missed(f"given the missing cells of one draw, {missed.why}", missed.rows, chain)
     return None
@@ -140,8 +144,9 @@ def _missed(
     log_score: NDArray[np.float64],
     sampled: NDArray[np.uint64],
     steps: int,
+    complete: bool,
 ) -> Missed | None:
-    """What the audit finds."""
+    """What the audit finds; modes that score less than what is known are looked for in complete tables."""
     rng = np.random.default_rng(_SEED)
     table = parent_sets(scores, limits, 1.0)
     known = float(log_score.max())
@@ -150,20 +155,50 @@ def _missed(
     if not lists_are_complete(scores, limits):
         larger = with_large_family(scores, limits, table, graphs[0], rng)
         candidates += [] if larger is None else [larger]
-    for rows in candidates:
-        gain = float(local_weights(scores, rows[None]).sum()) - known
-        if gain <= 1e-6:
-            continue
+    found = [
+        (rows, f"a search found a graph that scores {gain:.1f} nats more than any sampled one")
+        for rows, gain in zip(candidates, _gains(scores, candidates, known), strict=True)
+        if gain > 1e-6
+    ]
+    if complete:
+        unlike = _with_unseen_edges(table, known, sampled)
+        found += [(rows, "a search found a good graph that is unlike all sampled ones") for rows in unlike]
+    for rows, what in found:
         sampler = _looking(scores, limits)
         draws = _late(sampler, rows, _n_draws(steps, sampler.thin))
         above = float(draws["log_score"].mean() - log_score.mean())
         if above > _NATS or (above > _FAR_BELOW and not _is_known(_frequencies(draws["rows"]), sampled)):
             return Missed(
-                f"a search found a graph that scores {gain:.1f} nats more than any sampled one, and a chain from "
-                f"there stays {above:+.1f} nats from the others: they have missed a mode",
-                rows,
+                f"{what}, and a chain from there stays {above:+.1f} nats from the others: they have missed a mode", rows
             )
     return None
+
+
+def _gains(scores: FamilyScores, graphs: Sequence[NDArray[np.uint64]], known: float) -> NDArray[np.float64]:
+    """Nats that graphs score more."""
+    return local_weights(scores, np.array(graphs)).sum(axis=1) - known if len(graphs) else np.zeros(0)
+
+
+def _with_unseen_edges(table: ParentSets, known: float, sampled: NDArray[np.uint64]) -> list[NDArray[np.uint64]]:
+    """Of few nodes: for edges that are hardly in the sample, the best graph that has it, if it is no rarity.
+
+    At most three, that no sampled graph is like, the best first.
+    """
+    if not takes_all_orders(table):
+        return []
+    gains = best_scores_with_edges(table) - known
+    gains[_frequencies(sampled) > _HARDLY] = -np.inf
+    found: list[NDArray[np.uint64]] = []
+    for at in np.argsort(-gains, axis=None, kind="stable").tolist():
+        i, j = divmod(at, len(gains))
+        if gains[i, j] < _FAR_BELOW or len(found) == _MOST_UNSEEN:
+            break
+        if any(rows[i, 0] >> np.uint64(j) & np.uint64(1) for rows in found):
+            continue
+        one = best_of_all(table, (i, j))
+        if one is not None and not _is_known(_frequencies(one.rows[None]), sampled):
+            found.append(one.rows)
+    return found
 
 
 def _looking(scores: FamilyScores, limits: Limits) -> StructureSampler:
