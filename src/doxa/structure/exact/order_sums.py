@@ -123,10 +123,11 @@ class OrderMixture(NamedTuple):
 
     def log_y(self, parents: NDArray[np.uint64]) -> Floats:
         """Log of q / f at graphs (n, n_nodes, n_words): minus infinity for those that q never draws."""
-        log_y, before = np.empty(len(parents)), np.zeros(parents.shape[2], dtype=np.uint64)
-        _log_mixture(parents, self.orders, self.log_sums, log_y, before)
-        log_y[np.isneginf(self.log_f(parents))] = -np.inf
-        return log_y
+        distinct, which = np.unique(parents, axis=0, return_inverse=True)  # few nodes have few graphs
+        log_y, before = np.empty(len(distinct)), np.zeros(parents.shape[2], dtype=np.uint64)
+        _log_mixture(distinct, self.orders, self.log_sums, log_y, before)
+        log_y[np.isneginf(self.log_f(distinct))] = -np.inf
+        return np.asarray(log_y[which.ravel()])
 
     def log_weights(self, parents: NDArray[np.uint64], cells: NDArray[np.integer[Any]] | None = None) -> Floats:
         """Log of p / q, p being what is summed, at graphs and cells: infinite for graphs that q never draws."""
