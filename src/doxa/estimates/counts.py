@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa._jit import hot, lowest_bit
+from doxa._jit import compact, hot, lowest_bit
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.batches import batch_edges
 from doxa.text import a_kind
@@ -26,7 +26,7 @@ from doxa.text import a_kind
 __all__ = ["IndicatorCounts", "count_words"]
 
 
-@hot
+@compact
 def count_words(
     words: NDArray[np.uint64],
     folded: bool,

@@ -23,7 +23,7 @@ from doxa.schema import Within
 from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits, check_graphs, words_within
-from doxa.structure.moves.best_graph import best_graph
+from doxa.structure.moves.best_graph import best_graph, takes_all_orders
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets
@@ -279,9 +279,10 @@ class StructureSampler(GraphStarts):
         """By a search over orders for moves that have lists of parent sets, by single edges for others."""
         if not self.move.uses_table:
             return greedy_graph(self.scores, self.limits)
-        few = len(self.limits.max_parents) <= _CLIMBED  # beyond, a climb takes minutes, and orders know better graphs
-        begin = greedy_graph(self.scores, self.limits) if few else smallest_graph(self.limits)
         table = parent_sets(self.scores, self.limits, 1.0)
+        is_wide = len(self.limits.max_parents) > _CLIMBED  # a climb takes minutes, and orders know better graphs
+        no_climb = is_wide or takes_all_orders(table)
+        begin = smallest_graph(self.limits) if no_climb else greedy_graph(self.scores, self.limits)
         found = best_graph(table, np.random.default_rng(_SEED), [begin])
         return begin if found is None else found.rows
 
