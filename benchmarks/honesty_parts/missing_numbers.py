@@ -38,7 +38,7 @@ _MEAN_WEIGHT, _FREEDOM, _SCALE = 1.0, 2.0, 0.5  # of the prior, as `doxa.structu
 _LOG_2PI = math.log(2 * math.pi)
 _DRAWS, _MOST_DRAWS = 500, 128_000  # of the coefficients of a graph
 _IMPORTANT = 1e-5  # share of the evidence that a class of graphs must have for more draws
-_PRECISE = 5e-4  # standard error of an edge's probability
+_PRECISE = 1e-3  # standard error of an edge's probability
 _POINTS = 61  # of the grid of a missing number; half as many must give the same edges
 
 

@@ -332,7 +332,6 @@ def test_of_complete_numbers_the_oracles_are_the_sum_over_all_graphs(prior):
 
 def test_missing_numbers_by_weights_and_by_a_grid(monkeypatch):
     """Two ways that share nothing but the families' evidence; with coefficients of another prior they differ."""
-    monkeypatch.setattr(missing_numbers, "_PRECISE", 1e-3)
     values, rng = numbers_with_holes(), np.random.default_rng(1)
     by_grid = on_a_grid(*NOTHING, values, "uniform", 61)
     assert np.abs(by_weights(values, "uniform", rng) - by_grid).max() < 3e-3
