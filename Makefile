@@ -12,9 +12,6 @@ PIP_INSTALL := -m pip install --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 
-# one more than there are processors: some tests wait for browsers and child processes
-WORKERS := $(shell echo $$(( $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1 )))
-
 WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba" && export NUMBA_CACHE_DIR &&
 
 .DEFAULT_GOAL := help
@@ -46,7 +43,7 @@ docs-serve: docs ## the same, then show it on http://127.0.0.1:8000
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site 8000
 
 unit: .venv/.ready ## tests and doctests
-	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations=20
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 # apart from `unit`: watching every line takes a third of the time again
 coverage: .venv/.ready ## the same, and the share of the lines that they run: 90% at the least
