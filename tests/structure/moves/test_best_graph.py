@@ -11,7 +11,7 @@ from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped, make_limits
 from doxa.structure.moves import best_graph as module
-from doxa.structure.moves.best_graph import best_graph, best_of_all, best_scores_with_edges
+from doxa.structure.moves.best_graph import best_graph, best_of_all, best_scores_with_edges, heaviest_within
 from doxa.structure.moves.listing import lists_are_complete, parent_sets
 from doxa.structure.moves.order_search import search_orders
 from doxa.structure.moves.parent_sets import no_parent_sets, scaled
@@ -47,13 +47,14 @@ def test_no_graph_is_better(name, seed):
 def test_no_graph_with_an_edge_is_better(name, seed):
     """All scores, but for edges that the lists leave out, which are 8 nats below what is listed."""
     scores, limits, lists = lists_of(4, seed, **LIMITS[name])
-    listed, found = enumerate_posterior(scores, limits), best_scores_with_edges(lists)
+    listed, heaviest = enumerate_posterior(scores, limits), heaviest_within(lists)
+    found = best_scores_with_edges(lists, heaviest)
     adjacency = unpack_rows(listed.rows, 4)
     checked = 0
     for i, j in np.argwhere(~np.eye(4, dtype=bool)).tolist():
         having = adjacency[:, i, j]
         exact = listed.log_score[having].max(initial=-np.inf)
-        graph = best_of_all(lists, (i, j))
+        graph = best_of_all(lists, (i, j), heaviest)
         assert found[i, j] <= exact + 1e-9
         assert (graph is None) == np.isneginf(found[i, j])
         if graph is not None:

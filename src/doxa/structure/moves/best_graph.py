@@ -20,7 +20,9 @@ from doxa.models.bits import pack_rows
 from doxa.structure.moves.order_search import FoundGraph, search_orders
 from doxa.structure.moves.parent_sets import ParentSets
 
-__all__ = ["best_graph", "best_of_all", "best_scores_with_edges", "takes_all_orders"]
+__all__ = ["best_graph", "best_of_all", "best_scores_with_edges", "heaviest_within", "takes_all_orders"]
+
+Heaviest = tuple[NDArray[np.float64], NDArray[np.int64]]
 
 _FEW = 15  # nodes: some hundredths of a second, and tenths for all edges
 
@@ -49,17 +51,18 @@ def takes_all_orders(table: ParentSets) -> bool:
     return len(table.first) - 1 <= _FEW
 
 
-def best_of_all(table: ParentSets, edge: tuple[int, int] | None = None) -> FoundGraph | None:
+def best_of_all(
+    table: ParentSets, edge: tuple[int, int] | None = None, heaviest: Heaviest | None = None
+) -> FoundGraph | None:
     """The best graph, whatever the order, or the best that has an edge; of equally good ones always the same.
 
-    Time and memory grow as n 2^n.
+    Time and memory grow as n 2^n.  Who asks for many of them gives ``heaviest``, what `heaviest_within` finds.
     """
     n = len(table.first) - 1
-    weight, number = _heaviest_within(table)
+    weight, number = heaviest_within(table) if heaviest is None else heaviest
     if edge is not None:
-        i, j = edge
-        with_it = _heaviest_within(table, i)
-        weight[j], number[j] = with_it[0][j], with_it[1][j]
+        (i, j), weight, number = edge, weight.copy(), number.copy()
+        weight[j : j + 1], number[j : j + 1] = heaviest_within(table, i, j)
     best, last = _best_first(weight)
     if best[-1] == -np.inf:
         return None
@@ -72,14 +75,14 @@ def best_of_all(table: ParentSets, edge: tuple[int, int] | None = None) -> Found
     return FoundGraph(pack_rows(adjacency), float(best[-1]))
 
 
-def best_scores_with_edges(table: ParentSets) -> NDArray[np.float64]:
+def best_scores_with_edges(table: ParentSets, heaviest: Heaviest) -> NDArray[np.float64]:
     """What the best graph scores that has the edge i -> j, (n_nodes, n_nodes); minus infinity where none has it."""
     n = len(table.first) - 1
-    weight, _ = _heaviest_within(table)
+    weight, _ = heaviest
     (first, _), (after, _) = _best_first(weight), _best_first(weight, backwards=True)
     every, found = np.arange(2**n), np.full((n, n), -np.inf)
     for i in range(n):
-        with_it, _ = _heaviest_within(table, i)
+        with_it, _ = heaviest_within(table, i)
         for j in range(n):
             if i != j:
                 before = every[(every >> i & 1 == 1) & (every >> j & 1 == 0)]
@@ -110,18 +113,23 @@ def _best_first(
     return best, which
 
 
-def _heaviest_within(table: ParentSets, parent: int | None = None) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Weight and number of the heaviest listed set of a node (row) within a set of nodes (column), or of those that
-    hold a parent; -inf for none.
+def heaviest_within(table: ParentSets, parent: int | None = None, node: int | None = None) -> Heaviest:
+    """Weight and number of the heaviest listed set of each node, or one, (row) within a set of nodes (column).
+
+    Of the sets that hold ``parent``, if it is given; minus infinity and -1 for none.
     """
     n = len(table.first) - 1
-    weight, number = np.full((n, 2**n), -np.inf), np.full((n, 2**n), -1)
-    node = np.repeat(np.arange(n), np.diff(table.first))
-    own = table.sets[:, 0].astype(np.int64)
-    listed = np.arange(len(node)) if parent is None else np.flatnonzero(own >> parent & 1)
-    weight[node[listed], own[listed]], number[node[listed], own[listed]] = table.weight[listed], listed
+    begin, end = (0, n) if node is None else (node, node + 1)
+    rows = np.repeat(np.arange(end - begin), np.diff(table.first[begin : end + 1]))
+    listed = np.arange(table.first[begin], table.first[end])
+    own = table.sets[listed, 0].astype(np.int64)
+    if parent is not None:
+        has_it = own >> parent & 1 == 1
+        rows, listed, own = rows[has_it], listed[has_it], own[has_it]
+    weight, number = np.full((end - begin, 2**n), -np.inf), np.full((end - begin, 2**n), -1)
+    weight[rows, own], number[rows, own] = table.weight[listed], listed
     for bit in range(n):
-        of_weight, of_number = (array.reshape(n, -1, 2, 2**bit) for array in (weight, number))
+        of_weight, of_number = (array.reshape(end - begin, -1, 2, 2**bit) for array in (weight, number))
         is_heavier = of_weight[:, :, 0] > of_weight[:, :, 1]
         for array in (of_weight, of_number):
             array[:, :, 1] = np.where(is_heavier, array[:, :, 0], array[:, :, 1])

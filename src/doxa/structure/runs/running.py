@@ -49,7 +49,13 @@ from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
-from doxa.structure.moves.best_graph import best_graph, best_of_all, best_scores_with_edges, takes_all_orders
+from doxa.structure.moves.best_graph import (
+    best_graph,
+    best_of_all,
+    best_scores_with_edges,
+    heaviest_within,
+    takes_all_orders,
+)
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.listing import lists_are_complete, parent_sets
 from doxa.structure.moves.order_search import with_large_family
@@ -167,7 +173,8 @@ def _missed(
         sampler = _looking(scores, limits)
         draws = _late(sampler, rows, _n_draws(steps, sampler.thin))
         above = float(draws["log_score"].mean() - log_score.mean())
-        if above > _NATS or (above > _FAR_BELOW and not _is_known(_frequencies(draws["rows"]), sampled)):
+        there = _frequencies(draws["rows"])
+        if above > _NATS or (above > _FAR_BELOW and not _is_known(there, sampled, _frequencies(sampled))):
             return Missed(
                 f"{what}, and a chain from there stays {above:+.1f} nats from the others: they have missed a mode", rows
             )
@@ -186,17 +193,22 @@ def _with_unseen_edges(table: ParentSets, known: float, sampled: NDArray[np.uint
     """
     if not takes_all_orders(table):
         return []
-    gains = best_scores_with_edges(table) - known
-    gains[_frequencies(sampled) > _HARDLY] = -np.inf
+    heaviest, frequencies = heaviest_within(table), _frequencies(sampled)
+    gains = best_scores_with_edges(table, heaviest) - known
+    gains[frequencies > _HARDLY] = -np.inf
+    looked_at: list[NDArray[np.uint64]] = []
     found: list[NDArray[np.uint64]] = []
     for at in np.argsort(-gains, axis=None, kind="stable").tolist():
         i, j = divmod(at, len(gains))
         if gains[i, j] < _FAR_BELOW or len(found) == _MOST_UNSEEN:
             break
-        if any(rows[i, 0] >> np.uint64(j) & np.uint64(1) for rows in found):
+        if any(rows[i, 0] >> np.uint64(j) & np.uint64(1) for rows in looked_at):
+            continue  # the same graph, or one as good
+        one = best_of_all(table, (i, j), heaviest)
+        if one is None:
             continue
-        one = best_of_all(table, (i, j))
-        if one is not None and not _is_known(_frequencies(one.rows[None]), sampled):
+        looked_at.append(one.rows)
+        if not _is_known(_frequencies(one.rows[None]), sampled, frequencies):
             found.append(one.rows)
     return found
 
@@ -211,9 +223,11 @@ def _frequencies(rows: NDArray[np.uint64]) -> NDArray[np.float64]:
     return bit_totals(rows, np.ones(len(rows), dtype=np.int64)) / len(rows)
 
 
-def _is_known(there: NDArray[np.float64], sampled: NDArray[np.uint64]) -> bool:
-    """Whether the sample has graphs of the kind in which a chain is, by the edges that tell the two apart."""
-    i, j = np.nonzero(np.abs(there - _frequencies(sampled)) > _EDGE)
+def _is_known(there: NDArray[np.float64], sampled: NDArray[np.uint64], frequencies: NDArray[np.float64]) -> bool:
+    """Whether the sample, with these frequencies of edges, has graphs of the kind in which a chain is, by the edges
+    that tell the two apart.
+    """
+    i, j = np.nonzero(np.abs(there - frequencies) > _EDGE)
     if not len(i):
         return True
     telling = (sampled[:, i, j >> 6] >> (j & 63).astype(np.uint64)) & np.uint64(1)
