@@ -41,7 +41,7 @@ def test_demo_tells_the_story_the_edges_the_verdict_and_what_to_try_next(run, mo
     assert err == ""
     assert out.startswith("Risk factors of coronary thrombosis in 1841 men")
     assert re.search(r"^source +target +probability +95% interval +ess +r_hat +joined$", out, re.MULTILINE)
-    starts = "the empty graph, a greedy optimum, a dense graph and a random graph"
+    starts = "the empty graph, the best graph of a search, a dense graph and a random graph"
     assert f"Converged: 4 chains from {starts} agree" in out
     assert "What the missing votes may have been" in out
     assert re.search(r"right in 9\d\.\d% \+/- \d\.\d% of 435 rows", out)

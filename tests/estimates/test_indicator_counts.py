@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates import IndicatorCounts, diagnose_indicators
+from doxa.estimates import IndicatorCounts, counts, diagnose_indicators
 from doxa.estimates.batches import batch_edges, batch_scatter, long_range_dispersion
 from doxa.estimates.counts import doubling_lags
 from doxa.estimates.indicators import split_r_hat
@@ -56,16 +56,18 @@ def count_slowly(draws):
 COUNTED = ("ones", "rises", "falls", "middle", "differing")
 
 
-def assert_same(counts, *expected):
+def assert_same(found, *expected):
     for name, values in zip(COUNTED, expected, strict=True):
-        np.testing.assert_array_equal(getattr(counts, name), values, err_msg=name)
+        np.testing.assert_array_equal(getattr(found, name), values, err_msg=name)
 
 
 @pytest.mark.parametrize(
     ("n_chains", "n_draws", "n_rows", "n_bits"),
     [(1, 4, 1, 1), (2, 5, 3, 3), (4, 33, 2, 64), (3, 67, 2, 65), (2, 100, 3, 130), (1, 129, 1, 192), (2, 300, 2, 70)],
 )
-def test_packed_and_plain_draws_agree_with_the_loop(n_chains, n_draws, n_rows, n_bits):
+@pytest.mark.parametrize("few", [0, counts._FEW], ids=["walk", "plain"])
+def test_packed_and_plain_draws_agree_with_the_loop(monkeypatch, few, n_chains, n_draws, n_rows, n_bits):
+    monkeypatch.setattr(counts, "_FEW", few)
     rng = np.random.default_rng([n_chains, n_draws, n_bits])
     draws = sticky(rng, (n_chains, n_draws, n_rows, n_bits))
     expected = [x.reshape(*x.shape[:-1], n_rows, n_bits) for x in count_slowly(draws.reshape(n_chains, n_draws, -1))]

@@ -7,6 +7,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from doxa.estimates import counts as counting
 from doxa.estimates.counts import IndicatorCounts
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators, diagnose_words
 from doxa.models.bits import pack_rows
@@ -19,6 +20,11 @@ def chains(n=70, draws=45, seed=1):
     chance[0, 1], chance[3, 65] = 1.0, 1.0
     np.fill_diagonal(chance, 0.0)
     return rng.random((3, draws, n, n)) < chance
+
+
+@pytest.fixture(params=[0, counting._FEW], ids=["walk", "plain"], autouse=True)
+def _of_few(request, monkeypatch):
+    monkeypatch.setattr(counting, "_FEW", request.param)
 
 
 @pytest.mark.parametrize("reference", [None, 30.0])

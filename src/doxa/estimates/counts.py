@@ -6,7 +6,8 @@ packed, and never unpacked into floating-point arrays.
 Counts from packed draws: a compiled walk that visits only the bits that changed.
 
 Successive graphs of a structure chain differ in a few edges, so the exclusive or of two draws is almost empty: a stay
-in state 1 is added to its batch when it ends (or when the batch does), not draw by draw.
+in state 1 is added to its batch when it ends (or when the batch does), not draw by draw.  Few draws are unpacked
+all the same and counted by NumPy, for which nothing is compiled.
 """
 
 from __future__ import annotations
@@ -135,6 +136,7 @@ def _take(words: NDArray[np.uint64], chain: int, draw: int, folded: bool, rows: 
                     rows[place, low, high >> 6] |= one << np.uint64(high & 63)
 
 
+_FEW = 4_000_000  # bits: so many are counted in less time than the walk takes to be compiled
 MIN_DRAWS = 4  # two draws in each half of a chain, as split R-hat needs
 LAG_SHARE = 16  # of a chain is the largest lag: beyond it, batches are the better measure
 LAG_BYTES = 1 << 23  # at most, of the latest draws of one chain
@@ -249,16 +251,16 @@ class IndicatorCounts:
         _check_words(words, n_bits)
         present = unpack_bits(np.bitwise_or.reduce(words, axis=(0, 1)), n_bits)
         if folded:
-            n = max(present.shape)
-            both = np.zeros((n, n), dtype=np.bool_)
-            both[: len(present), :n_bits] = present
-            present = np.triu(both | both.T)[: len(present), :n_bits]
+            present = _folded(present)
         return present, cls._of_slots(words, present, folded=folded)
 
     @classmethod
     def _of_slots(cls, words: NDArray[np.uint64], present: NDArray[np.bool_], *, folded: bool) -> IndicatorCounts:
         n_chains, n_draws, n_rows, n_words = words.shape
         edges, total = batch_edges(n_draws), int(present.sum())
+        if n_chains * n_draws * present.size <= _FEW:
+            draws = unpack_bits(words, present.shape[1])
+            return cls.from_draws((_folded(draws) if folded else draws)[:, :, present])
         slots = np.full((n_rows, 64 * n_words), -1, dtype=np.int64)
         slots[:, : present.shape[1]][present] = np.arange(total)
         ones = np.zeros((n_chains, edges.size - 1, total), dtype=np.int64)
@@ -272,6 +274,15 @@ class IndicatorCounts:
         words.flags.writeable = False  # draws may be on the disk: one form of array is compiled for, not two
         count_words(words, folded, slots, edges, (ones, switches, middle, differing), work)
         return cls(ones, switches[0], switches[1], middle, edges, differing)
+
+
+def _folded(draws: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Bit j of row i and bit i of row j as one, that of the smaller row; shape (..., n_rows, n_bits)."""
+    n_rows, n_bits = draws.shape[-2:]
+    n = max(n_rows, n_bits)
+    both = np.zeros((*draws.shape[:-2], n, n), dtype=np.bool_)
+    both[..., :n_rows, :n_bits] = draws
+    return np.triu(both | both.swapaxes(-1, -2))[..., :n_rows, :n_bits]
 
 
 def _check_words(words: NDArray[np.uint64], n_bits: int) -> None:

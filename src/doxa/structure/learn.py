@@ -159,8 +159,7 @@ def learn(
         rows.  Few missing cells are summed over, too: up to 12 columns and some thousand completions of the table.
     chains : int, default=4
         Independent chains, started far apart: the first at the empty graph, the second at the best graph of a search,
-        the third at a dense graph, the others at random ones.  Where cells are missing the second starts at a greedy
-        optimum, and the others at random graphs with random values in the cells.
+        the third at a dense graph, the others at random ones, with random values in missing cells.
     draws : int, optional
         Graphs kept from each chain, at least 4.  When left out, as many as ``until`` asks for.
     warmup : int, optional

@@ -216,7 +216,7 @@ def test_chains_that_agree_have_converged():
     posterior = made_up([0.3] * 4, [0.0] * 4)
     assert posterior.converged is True
     assert posterior.verdict.startswith(
-        "Converged: 4 chains from the empty graph, a greedy optimum, a dense graph and a random graph agree "
+        "Converged: 4 chains from the empty graph, the best graph of a search, a dense graph and a random graph agree "
         "(R-hat of the log score 1.0"
     )
 

@@ -41,14 +41,14 @@ def best_graph(
     FoundGraph or None
         None if the lists allow no graph, or the search found none.
     """
-    if takes_all_orders(table):
+    if takes_all_orders(len(table.first) - 1):
         return best_of_all(table)
     return search_orders(table, rng, graphs, looks=looks)
 
 
-def takes_all_orders(table: ParentSets) -> bool:
+def takes_all_orders(n_nodes: int) -> bool:
     """Whether the nodes are few enough for what looks at all their subsets."""
-    return len(table.first) - 1 <= _FEW
+    return n_nodes <= _FEW
 
 
 def best_of_all(

@@ -280,8 +280,8 @@ class StructureSampler(GraphStarts):
         if not self.move.uses_table:
             return greedy_graph(self.scores, self.limits)
         table = parent_sets(self.scores, self.limits, 1.0)
-        is_wide = len(self.limits.max_parents) > _CLIMBED  # a climb takes minutes, and orders know better graphs
-        no_climb = is_wide or takes_all_orders(table)
+        n = len(self.limits.max_parents)
+        no_climb = n > _CLIMBED or takes_all_orders(n)  # a climb takes minutes, and orders know better graphs
         begin = smallest_graph(self.limits) if no_climb else greedy_graph(self.scores, self.limits)
         found = best_graph(table, np.random.default_rng(_SEED), [begin])
         return begin if found is None else found.rows

@@ -193,13 +193,12 @@ def _only_graph(posterior: GraphSample) -> str:
 
 def _starts(posterior: GraphSample) -> str:
     """Where the chains began: `doxa.structure.moves.sampler`, `doxa.structure.cases.incomplete.cells_sampler`."""
-    n_chains, complete = len(posterior.n_edges), not posterior.options.n_missing
+    n_chains = len(posterior.n_edges)
     if "begun_at_kept" in posterior.trace.info:  # `doxa.Posterior.update`
         others = ["the empty graph", *["a dense graph"] * (n_chains > 2), *["random graphs"] * (n_chains > 4)]
         return f" from {', '.join(others)} and graphs of an older posterior"
-    optimum = "the best graph of a search" if posterior.sampler.uses_table and complete else "a greedy optimum"
     more = ["a dense graph", "a random graph" if n_chains == 4 else "random graphs"][: max(0, n_chains - 2)]
-    starts = ["the empty graph", optimum, *more]
+    starts = ["the empty graph", "the best graph of a search", *more]
     return f" from {', '.join(starts[:-1])} and {starts[-1]}"
 
 

@@ -191,7 +191,7 @@ def _with_unseen_edges(table: ParentSets, known: float, sampled: NDArray[np.uint
 
     At most three, that no sampled graph is like, the best first.
     """
-    if not takes_all_orders(table):
+    if not takes_all_orders(len(table.first) - 1):
         return []
     heaviest, frequencies = heaviest_within(table), _frequencies(sampled)
     gains = best_scores_with_edges(table, heaviest) - known

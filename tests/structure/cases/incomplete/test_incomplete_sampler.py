@@ -32,8 +32,12 @@ from doxa.structure.cases.incomplete.cells_sampler import usual_steps, usual_thi
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.missing_cells import completion_of, put_cells
 from doxa.structure.cases.incomplete.sweep import sweep_cells
+from doxa.structure.exact.enumeration import enumerate_posterior
+from doxa.structure.families.cache import local_weights
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped, make_limits
+from doxa.structure.moves import best_graph
+from doxa.structure.moves.starts import greedy_graph
 from doxa.structure.priors import make_prior
 from support.broken_sweeps import childless_sweep
 from support.checks import SEED, worst_z, z_limit
@@ -391,3 +395,20 @@ def test_what_one_chain_cannot_run_is_refused():
         cell_probabilities(
             data, np.zeros((2, 4, 1), dtype=np.uint64), np.zeros((1, data.missing_cells.n_missing), dtype=int)
         )
+
+
+def test_the_second_chain_starts_at_the_best_graph_for_its_values(monkeypatch):
+    """Of few nodes no graph scores more.  Of more it is a greedy optimum, which does not see a parity."""
+    rng = np.random.default_rng(1)
+    codes = rng.integers(0, 2, (200, 5))
+    codes[:, 4] = codes[:, 0] ^ codes[:, 1] ^ (rng.random(200) < 0.1)
+    table = blanked(Table.from_codes([f"x{j}" for j in range(5)], [["no", "yes"]] * 5, codes), 0.05, seed=1)
+    sampler = IncompleteSampler(IncompleteData(table), capped([4] * 5))
+    state = sampler.start(1, np.random.default_rng(1))
+    scores = sampler.data.completed(state.cells)
+    best = enumerate_posterior(scores, sampler.limits).log_score.max()
+    assert local_weights(scores, state.rows[None]).sum() == pytest.approx(best, abs=1e-9)
+    monkeypatch.setattr(best_graph, "_FEW", 4)
+    rows = sampler.start(1, np.random.default_rng(1)).rows
+    assert rows.tobytes() == greedy_graph(scores, sampler.limits).tobytes()
+    assert local_weights(scores, rows[None]).sum() < best - 10

@@ -33,6 +33,7 @@ from doxa.structure.families.score_table import ScoreTable, build_score_table
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
+from doxa.structure.moves.best_graph import takes_all_orders
 from doxa.structure.moves.sampler import GraphStarts, StructureSampler, StructureState
 from doxa.structure.moves.starts import greedy_graph, smallest_graph
 
@@ -288,11 +289,14 @@ class CellsSampler(GraphStarts):
         return np.where(is_number, between, cells)
 
     def searched(self, cells: NDArray[Any]) -> NDArray[np.uint64]:
-        """A greedy optimum."""
-        return greedy_graph(self.ascended(cells), self.limits)
+        """The best graph of a few nodes whose families are scored quickly; else a greedy optimum."""
+        scores = self.ascended(cells)
+        if self.data.score.is_quick and takes_all_orders(self.data.n_nodes):
+            return StructureSampler(self.move, scores, self.limits, self.thin).searched(cells)
+        return greedy_graph(scores, self.limits)
 
     def ascended(self, cells: NDArray[Any]) -> FamilyScores:
-        """The scores on which the greedy start ascends: those of its completion."""
+        """The scores by which `searched` searches: those of its completion."""
         return self.data.completed(cells)
 
 
