@@ -53,6 +53,17 @@ def both(n_rows=14, seed=5):
     return Table.from_codes(["g", "x", "y"], [("n", "y"), (), ()], codes, numbers=np.column_stack([g * NAN, x, y]))
 
 
+def beside(n_rows=10, seed=7):
+    """A category g that is known, and numbers x and y, of which both are missing in one row."""
+    rng = np.random.default_rng(seed)
+    g = rng.integers(0, 2, n_rows)
+    x = rng.normal(size=n_rows) + 0.9 * g
+    y = rng.normal(size=n_rows) + 0.8 * x
+    x[0], y[0], y[1] = NAN, NAN, NAN
+    codes = np.column_stack([g, 0 * g, 0 * g])
+    return Table.from_codes(["g", "x", "y"], [("n", "y"), (), ()], codes, numbers=np.column_stack([g * NAN, x, y]))
+
+
 def numbers(n_rows=10, seed=6):
     """Three numbers; two of them are missing in one row."""
     rng = np.random.default_rng(seed)
@@ -129,6 +140,7 @@ def exact(table, kind, n_points=61):
 
 CASES = {
     "both": (both, ConditionalGaussian(2.0)),
+    "beside": (beside, ConditionalGaussian(2.0)),
     "numbers": (numbers, BGe()),
     "additive": (both, Additive()),
     "either": (both, AdditiveMixture(2.0)),
@@ -168,7 +180,7 @@ def z_scores(trace, right):
     return np.abs(found)
 
 
-@pytest.mark.parametrize("case", ["both", "additive", "numbers"])  # scored quickly, slowly, with cells summed out
+@pytest.mark.parametrize("case", ["both", "additive", "numbers", "beside"])  # scored quickly, slowly, summed out
 def test_draws_within_sweeps_do_not_depend_on_where_a_block_ends(case):
     make, kind = CASES[case]
     table = make()
@@ -184,6 +196,7 @@ MOVES = [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))]
     ("case", "move"),
     [
         *((case, move) for case in ("both", "numbers") for move in MOVES),
+        ("beside", doxa.structure.Auto()),
         ("additive", SingleEdge()),
         ("either", doxa.structure.Auto()),
         ("both", doxa.structure.MarkovBlanket()),

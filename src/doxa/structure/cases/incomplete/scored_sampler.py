@@ -91,22 +91,22 @@ def _after_sweeps(data: IncompleteData, limits: Limits) -> FamilyScores:
 
 
 def can_sum_out(data: IncompleteData) -> bool:
-    """Whether all columns are numbers with Gaussian regressions, in rows that share no cells, enough of them."""
+    """Whether all missing cells are numbers with Gaussian regressions, in rows that share no cells, enough of them."""
     from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian
 
     table, missing_cells = data.table, data.missing_cells
-    if not (isinstance(data.score, BGe | ConditionalGaussian) and table.is_number.all()):
+    if not (isinstance(data.score, BGe | ConditionalGaussian) and missing_cells.is_number.all()):
         return False
     if missing_cells.shared is not None or missing_cells.interventions is not None or len(missing_cells.hidden):
         return False
-    return rows_together(data) >= _ROWS_A_COLUMN * (data.n_nodes + 1)
+    return rows_together(data) >= _ROWS_A_COLUMN * (int(table.is_number.sum()) + 1)
 
 
 def rows_together(data: IncompleteData) -> float:
-    """Rows in which two columns are observed together, on average over pairs, a column with itself among them."""
-    seen = data.table.codes >= 0
-    a_row = seen.sum(axis=1).astype(np.float64)
-    return float((data.table.counts * a_row**2).sum()) / data.n_nodes**2
+    """Rows in which two numbers are observed together, on average over pairs, a column with itself among them."""
+    seen = data.table.codes[:, data.table.is_number] >= 0
+    a_row = seen.mean(axis=1)
+    return float((data.table.counts * a_row**2).sum())
 
 
 def _clusters(missing_cells: MissingCells, cells: NDArray[Any], column: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -161,8 +161,8 @@ class ScoredCellsSampler(CellsSampler):
         is not reversible: what it has begun with a graph it ends with that graph.
     summed_out : int, optional
         Proposals in a sweep in which the missing numbers are summed out (`doxa.structure.cases.incomplete.summed_out`);
-        8 when left out where all columns are numbers and the move is reversible, else 0.  Only chains at an inverse
-        temperature of 1 make them.
+        8 when left out where all missing cells are numbers and the move is reversible, else 0.  Only chains at an
+        inverse temperature of 1 make them.
     n_references : int, default=4
     keep_within : float, default=6.0
         As of `IncompleteSampler`; where families are scored quickly.

@@ -564,8 +564,8 @@ class ScoredChain:
         if self._sampler.fresh:
             self.move_afresh(self._sampler.fresh, rng)
         self.move_edges(self._sampler.with_cells, rng)
-        if self._sampler.sums_out:
-            self.sum_numbers_out(self._sampler.summed_out, rng)
+        if self._sampler.sums_out and not self.sum_numbers_out(self._sampler.summed_out, rng):
+            self.redraw_cells(rng)
 
     def end_sweep(self, rng: np.random.Generator) -> None:
         """Redraw the cells: last, for cells that start well may find a graph before they change.
@@ -645,17 +645,20 @@ class ScoredChain:
         self.edges_done += move_edges(graph, self.limits, lists, self.completion, self.scoring, self.work, steps, rng)
         self.rows, self.parents = graph[1], graph[0]
 
-    def sum_numbers_out(self, proposals: int, rng: np.random.Generator) -> None:
-        """So many proposals with the missing numbers summed out, and new cells."""
+    def sum_numbers_out(self, proposals: int, rng: np.random.Generator) -> bool:
+        """So many proposals with the missing numbers summed out, and new cells; False if the graph is none for it."""
         from doxa.structure.cases.incomplete.summed_out import NumbersSummedOut
 
         if self._summed is None:
             self._summed = NumbersSummedOut(self)
             self.summed_done = self._summed.done
+        if not self._summed.can_begin(self.parents):
+            return False
         self.is_scored = False
         self.rows = self._summed.run(self.rows, proposals, rng)
         self.parents = working_graph(self.rows)[0]
         self._score(range(self.data.n_nodes), self.parents, self.local)
+        return True
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
         """Scores of these nodes' families on the completion at hand."""

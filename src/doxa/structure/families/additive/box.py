@@ -138,7 +138,7 @@ class AdditiveBox:
         inner = [self._logistic.addresses, *([self._gaussian.addresses] if self._gaussian else [counting[-1]])]
         numbers = np.array(rule, dtype=np.float64)
         arrays = [getattr(cells, name) for name in (*_WIDE, *_SMALL)]
-        self._held = (*data, numbers, place, np.arange(n_rows), *inner, *work, *counting, *arrays, log_shares)
+        self._held = (*data, numbers, place, np.arange(n_rows), *inner, *work[:-1], *counting, *arrays, log_shares)
         sizes = [n_nodes, n_rows, n_columns, cells.x.shape[0], cells.x.shape[1], len(cells.root), dense, slots]
         sizes += [int(self._gaussian is not None)]
         addresses = (array.ctypes.data for array in self._held)
@@ -372,6 +372,7 @@ def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) ->
         first=carray(at(a[25]), n_rows + 1, np.int64),
         order=carray(at(a[26]), n_rows, np.int64),
         state=carray(at(a[27]), 3, np.int64),
+        spread=carray(at(a[18]), (0, 0, 0), np.float64),
     )
     size = _size_of(child, parents, data[2], gaussian)
     log_shares = carray(at(a[52]), (n_nodes, 2), np.float64)[child]

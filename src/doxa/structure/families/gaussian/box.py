@@ -83,6 +83,7 @@ class GaussianWork(NamedTuple):
     first: Any  # (n_rows + 1,): where each configuration's rows begin in `order`
     order: Any  # (n_rows,)
     state: Any  # (3,): whether the moments may be used; 1 and the child of a family that has no score
+    spread: Any  # (n_last, n_nodes, n_nodes): covariances of the numbers of the last rows, where they are expected ones
 
 
 class GaussianBox:
@@ -97,6 +98,8 @@ class GaussianBox:
         Scaled numbers, NaN in columns of categories; not copied.
     fixed : bool, default=False
         Whether nothing is written into either; then sums of products are made once.
+    spread : ndarray of float, shape (n_last, n_nodes, n_nodes), optional
+        Covariances of the numbers of the last rows, whose values are their means.
 
     Attributes
     ----------
@@ -105,7 +108,13 @@ class GaussianBox:
     """
 
     def __init__(
-        self, kind: GaussianKind, data: tuple[NDArray[Any], ...], values: NDArray[np.float64], *, fixed: bool = False
+        self,
+        kind: GaussianKind,
+        data: tuple[NDArray[Any], ...],
+        values: NDArray[np.float64],
+        *,
+        fixed: bool = False,
+        spread: NDArray[np.float64] | None = None,
     ) -> None:
         columns, counts, _ = data
         n_nodes, n_rows = columns.shape
@@ -116,14 +125,17 @@ class GaussianBox:
         rule = kind.gaussian_rule(int(is_number.sum()), int(counts.sum()))
         n_cases = float(counts.sum())
         constants = np.array([regression_constant(p, 0, n_cases, rule) for p in range(n_nodes)])
-        work = gaussian_work(values, is_number)._replace(moments=np.zeros((n_nodes, n_nodes)), constants=constants)
+        work = gaussian_work(values, is_number, spread)._replace(
+            moments=np.zeros((n_nodes, n_nodes)), constants=constants
+        )
         self._work, self._rule, self._counts = work, rule, counts
         self.stand_still(fixed)
         dense, slots = max(4096, 2 * n_rows), 1 << max(4, int(2 * n_rows - 1).bit_length())
         counting = [np.zeros(size, dtype=np.int64) for size in (n_rows, n_rows, dense, slots, slots, 1)]
         self._held = (*data, np.array(rule, dtype=np.float64), *work, *counting)
         addresses = (array.ctypes.data for array in self._held)
-        self.addresses = np.array([_scorer.address, n_nodes, n_rows, dense, slots, *addresses], dtype=np.int64)
+        sizes = (n_nodes, n_rows, dense, slots, len(work.spread))
+        self.addresses = np.array([_scorer.address, *sizes, *addresses], dtype=np.int64)
 
     def stand_still(self, whether: bool) -> None:
         """Until the other is said: nothing is written into the numbers, so that sums of products are made once."""
@@ -132,7 +144,8 @@ class GaussianBox:
         if not whether:
             return
         sums, mean = sums_of_products(work.values, self._counts)
-        work.moments[:] = sums
+        last = self._counts[len(self._counts) - len(work.spread) :]
+        work.moments[:] = sums + (last[:, None, None] * work.spread).sum(axis=0)
         if rule.kind == BGE_RULE:
             n_cases = float(self._counts.sum())
             shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
@@ -158,7 +171,9 @@ class GaussianBox:
         self._work.state[1] = 0
 
 
-def gaussian_work(values: NDArray[np.float64], is_number: NDArray[np.bool_]) -> GaussianWork:
+def gaussian_work(
+    values: NDArray[np.float64], is_number: NDArray[np.bool_], spread: NDArray[np.float64] | None = None
+) -> GaussianWork:
     """Work space for so many rows; the moments are left empty."""
     n_nodes, n_rows = values.shape
     return GaussianWork(
@@ -172,6 +187,7 @@ def gaussian_work(values: NDArray[np.float64], is_number: NDArray[np.bool_]) -> 
         first=np.zeros(n_rows + 1, dtype=np.int64),
         order=np.zeros(n_rows, dtype=np.int64),
         state=np.zeros(3, dtype=np.int64),
+        spread=np.zeros((0, n_nodes, n_nodes)) if spread is None else spread,
     )
 
 
@@ -316,6 +332,11 @@ def add_up(begin: int, end: int, size: int, weights: Ints, work: GaussianWork) -
             share = weights[row] * (work.values[work.members[i], row] - work.mean[i])
             for j in range(i + 1):
                 work.matrix[i, j] += share * (work.values[work.members[j], row] - work.mean[j])
+        last = row - (work.values.shape[1] - work.spread.shape[0])
+        if last >= 0:
+            for i in range(size):
+                for j in range(i + 1):
+                    work.matrix[i, j] += weights[row] * work.spread[last, work.members[i], work.members[j]]
     return n_cases
 
 
@@ -366,33 +387,34 @@ def _gaussian_log_marginal(
 @cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
 def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) -> float:
     a = carray(box, 40)
-    n_nodes, n_rows, n_dense, n_slots = a[1], a[2], a[3], a[4]
+    n_nodes, n_rows, n_dense, n_slots, n_last = a[1], a[2], a[3], a[4], a[5]
     data = (
-        carray(at(a[5]), (n_nodes, n_rows), np.int16),
-        carray(at(a[6]), n_rows, np.int64),
-        carray(at(a[7]), n_nodes, np.int64),
+        carray(at(a[6]), (n_nodes, n_rows), np.int16),
+        carray(at(a[7]), n_rows, np.int64),
+        carray(at(a[8]), n_nodes, np.int64),
     )
-    numbers = carray(at(a[8]), 6, np.float64)
+    numbers = carray(at(a[9]), 6, np.float64)
     rule = GaussianRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
     work = GaussianWork(
-        values=carray(at(a[9]), (n_nodes, n_rows), np.float64),
-        is_number=carray(at(a[10]), n_nodes, np.int64),
-        moments=carray(at(a[11]), (n_nodes, n_nodes), np.float64),
-        constants=carray(at(a[12]), n_nodes, np.float64),
-        members=carray(at(a[13]), n_nodes, np.int64),
-        matrix=carray(at(a[14]), (n_nodes, n_nodes), np.float64),
-        mean=carray(at(a[15]), n_nodes, np.float64),
-        first=carray(at(a[16]), n_rows + 1, np.int64),
-        order=carray(at(a[17]), n_rows, np.int64),
-        state=carray(at(a[18]), 3, np.int64),
+        values=carray(at(a[10]), (n_nodes, n_rows), np.float64),
+        is_number=carray(at(a[11]), n_nodes, np.int64),
+        moments=carray(at(a[12]), (n_nodes, n_nodes), np.float64),
+        constants=carray(at(a[13]), n_nodes, np.float64),
+        members=carray(at(a[14]), n_nodes, np.int64),
+        matrix=carray(at(a[15]), (n_nodes, n_nodes), np.float64),
+        mean=carray(at(a[16]), n_nodes, np.float64),
+        first=carray(at(a[17]), n_rows + 1, np.int64),
+        order=carray(at(a[18]), n_rows, np.int64),
+        state=carray(at(a[19]), 3, np.int64),
+        spread=carray(at(a[20]), (n_last, n_nodes, n_nodes), np.float64),
     )
     scratch = (
-        carray(at(a[19]), n_rows, np.int64),
-        carray(at(a[20]), n_rows, np.int64),
-        carray(at(a[21]), n_dense, np.int64),
-        carray(at(a[22]), n_slots, np.int64),
-        carray(at(a[23]), n_slots, np.int64),
-        carray(at(a[24]), 1, np.int64),
+        carray(at(a[21]), n_rows, np.int64),
+        carray(at(a[22]), n_rows, np.int64),
+        carray(at(a[23]), n_dense, np.int64),
+        carray(at(a[24]), n_slots, np.int64),
+        carray(at(a[25]), n_slots, np.int64),
+        carray(at(a[26]), 1, np.int64),
     )
     value = _gaussian_log_marginal(child, carray(words, n_words), data, rule, scratch, work)
     if work.state[1] == 1 and value == -1e300:
