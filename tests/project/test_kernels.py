@@ -7,10 +7,11 @@ from collections import namedtuple
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.logistic import Logistic, box
-from doxa.structure.families.logistic.work import LogisticWork, Nodes, logistic_work
+from doxa.structure.families.logistic.work import LogisticWork, logistic_work
 from support.tables import skewed_table
 
 SOURCES = Path(__file__).parents[2] / "src" / "doxa"
@@ -47,20 +48,18 @@ def test_an_argument_without_a_type_is_noticed():
     assert untyped(broken) == ["a", "b", "return"]
 
 
-def test_the_scorer_gets_its_arrays_by_name(monkeypatch):
-    """Whatever the order of the work space's fields: with names that do not agree the scores are others."""
-    assert sorted(box._WORK) == sorted(set(LogisticWork._fields) - {"nodes"})
-    assert sorted(box._NODES) == sorted(Nodes._fields)
+def test_a_box_holds_what_its_scorer_was_compiled_for(monkeypatch):
+    """The order of fields is said once; a work space of another form is refused before its memory is read."""
     data, sets = FamilyScores(skewed_table(3, 40, seed=1)).data, np.array([[2], [6]], dtype=np.uint64)
-
-    def scored():
-        values = np.zeros(2)
-        box.Box(Logistic(), data).score(0, sets, values)
-        return values
-
-    usual = scored()
-    backwards = namedtuple("backwards", LogisticWork._fields[::-1])
-    monkeypatch.setattr(box, "logistic_work", lambda *sizes: backwards(**logistic_work(*sizes)._asdict()))
-    np.testing.assert_array_equal(scored(), usual)
-    monkeypatch.setattr(box, "_NODES", ("bend", "value", "levels"))
-    assert not np.array_equal(scored(), usual)
+    values = np.zeros(2)
+    box.Box(Logistic(), data).score(0, sets, values)
+    assert (values < 0.0).all()
+    for wrong in (
+        namedtuple("backwards", LogisticWork._fields[::-1])(**logistic_work(40, 3)._asdict()),
+        logistic_work(40, 3)._replace(mean=np.zeros(3, dtype=np.int64)),
+        logistic_work(40, 3)._replace(frame=np.zeros(3)),
+        logistic_work(40, 3)._replace(frame=np.zeros((3, 3)).T[::2]),
+    ):
+        monkeypatch.setattr(box, "logistic_work", lambda *_, wrong=wrong: wrong)
+        with pytest.raises(AssertionError):
+            box.Box(Logistic(), data)

@@ -20,17 +20,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc
+from numba import carray, typeof
 from numpy.typing import NDArray
 
-from doxa.structure.families.call import SCORER, at, call_scorer
+from doxa.arrays import Floats
+from doxa.structure.families.call import ONE_ROW, ScorerBox, at, call_scorer, opener, scorer
 from doxa.structure.families.counting import (
     BDEU_RULE,
     CALLED_WITH_TABLE_RULE,
     Rule,
     counting_scratch,
 )
-from doxa.structure.families.kind import Data, FamilyKind, Floats, Scorer
+from doxa.structure.families.kind import Data, FamilyKind, Scorer
 from doxa.structure.families.scores import family_log_marginal
 
 __all__ = ["Intervened", "intervened"]
@@ -107,7 +108,7 @@ class _PartsScorer:
     """Addresses of the scorers of all parts; keep it as long as they are in use, by one chain."""
 
     def __init__(self, kind: Intervened, data: Data, numbers: Floats | None, *, fixed: bool) -> None:
-        self._parts: dict[bytes, tuple[_TableScorer | None, Scorer | None]] = {}
+        self._parts: dict[bytes, tuple[ScorerBox | None, Scorer | None]] = {}
         first, parts = [0], []
         for node in range(len(data[2])):
             for mechanism in _MECHANISMS:
@@ -142,7 +143,7 @@ class _PartsScorer:
 
 def _scorers(
     kind: FamilyKind, data: Data, cases: NDArray[np.int64], numbers: Floats | None, *, fixed: bool
-) -> tuple[_TableScorer | None, Scorer | None]:
+) -> tuple[ScorerBox | None, Scorer | None]:
     """What scores families as tables, if the kind asks for it, and by the kind, from these cases of the rows."""
     columns, _, n_states = data
     if fixed:  # nothing will be written, so that rows without cases need not be read
@@ -152,47 +153,28 @@ def _scorers(
     own = columns, cases, n_states
     rule = kind.rule(int(cases.sum()))
     if kind.is_counted:
-        return _TableScorer(rule, own), None
+        return _table_box(rule, own), None
     with_table = rule.kind == CALLED_WITH_TABLE_RULE
-    table = _TableScorer(rule._replace(kind=BDEU_RULE), own) if with_table else None
+    table = _table_box(rule._replace(kind=BDEU_RULE), own) if with_table else None
     return table, kind.scorer(own, numbers, fixed=fixed)
 
 
-class _TableScorer:
-    """Addresses of the scorer of tables of counts, and of all that it works on."""
-
-    def __init__(self, rule: Rule, data: Data) -> None:
-        columns, cases, _ = data
-        assert columns.dtype == np.int16
-        scratch = counting_scratch(len(cases))
-        self._held = (*data, np.array([rule.log_weight, rule.log_cases]), *scratch)
-        sizes = (*columns.shape, len(scratch[2]), len(scratch[3]), rule.kind)
-        addresses = (array.ctypes.data for array in self._held)
-        self.addresses = np.array([_score_table.address, *sizes, *addresses], dtype=np.int64)
+def _table_box(rule: Rule, data: Data) -> ScorerBox:
+    """The scorer of tables of counts, and all that it works on."""
+    return ScorerBox(_score_table, _CONTENTS, (data, rule, counting_scratch(len(data[1]))))
 
 
-@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
+_CONTENTS = typeof((ONE_ROW, Rule(BDEU_RULE, 0.0, 0.0), counting_scratch(1)))
+_open = opener(_CONTENTS)
+
+
+@scorer
 def _score_table(child: int, words: Any, n_words: int, box: Any, _of_table: float) -> float:
-    a = carray(box, 16)
-    n_nodes, n_rows, n_dense, n_slots = a[1], a[2], a[3], a[4]
-    data = (
-        carray(at(a[6]), (n_nodes, n_rows), np.int16),
-        carray(at(a[7]), n_rows, np.int64),
-        carray(at(a[8]), n_nodes, np.int64),
-    )
-    weights = carray(at(a[9]), 2, np.float64)
-    scratch = (
-        carray(at(a[10]), n_rows, np.int64),
-        carray(at(a[11]), n_rows, np.int64),
-        carray(at(a[12]), n_dense, np.int64),
-        carray(at(a[13]), n_slots, np.int64),
-        carray(at(a[14]), n_slots, np.int64),
-        carray(at(a[15]), 1, np.int64),
-    )
-    return family_log_marginal(child, carray(words, n_words), data, Rule(int(a[5]), weights[0], weights[1]), scratch)
+    data, rule, scratch = _open(box)
+    return family_log_marginal(child, carray(words, n_words), data, rule, scratch)
 
 
-@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
+@scorer
 def _sum_of_parts(child: int, words: Any, n_words: int, box: Any, _of_table: float) -> float:
     a, parents = carray(box, _ADDRESSES), carray(words, n_words)
     parts = 2 + a[1]

@@ -19,7 +19,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import carray, cfunc
+from numba import carray, typeof
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
@@ -31,9 +31,10 @@ from doxa.structure.families.additive.mode import (
     fill_contrasts,
     multinomial_work,
 )
-from doxa.structure.families.call import SCORER, at, call_scorer, score_sets
-from doxa.structure.families.counting import CountingScratch
+from doxa.structure.families.call import ONE_ROW, ScorerBox, call_scorer, no_box, opener, scorer
+from doxa.structure.families.counting import CountingScratch, counting_scratch
 from doxa.structure.families.gaussian.box import (
+    BGE_RULE,
     GaussianBox,
     GaussianRule,
     GaussianWork,
@@ -44,19 +45,14 @@ from doxa.structure.families.gaussian.box import (
     sums_of_products,
 )
 from doxa.structure.families.kind import Data
-from doxa.structure.families.logistic.box import Box, open_box
+from doxa.structure.families.logistic.box import Box, report_error
 from doxa.structure.families.logistic.score import Logistic, LogisticRule
-from doxa.structure.families.logistic.work import CHUNK, LogisticWork
+from doxa.structure.families.logistic.work import LogisticWork, logistic_work
 
 if TYPE_CHECKING:
     from doxa.structure.families.additive.kinds import AdditiveKind
 
 __all__ = ["AdditiveBox"]
-
-_SMALL = (
-    "root", "slopes", "differences", "hessian", "moved", "top_of_nodes", "most", "least", "spread", "skewness",
-)  # fmt: skip
-_WIDE = ("x", "counts", "cases", "share", "logits", "along", "top", "part")
 
 
 class AdditiveWork(NamedTuple):
@@ -72,8 +68,8 @@ class AdditiveWork(NamedTuple):
     nodes: LogisticWork
 
 
-class AdditiveBox:
-    """Addresses of a scorer and of all that it works on; keep it as long as ``addresses`` is in use, by one chain.
+class AdditiveBox(ScorerBox):
+    """The scorer of additive families and all that it works on.
 
     Parameters
     ----------
@@ -84,11 +80,6 @@ class AdditiveBox:
         Scaled numbers, NaN in columns of categories; not copied.  None where no column holds numbers.
     fixed : bool, default=False
         Whether nothing is written into either; then sums of products are made once.
-
-    Attributes
-    ----------
-    addresses : ndarray of int64
-        What `call_scorer` takes.
     """
 
     error = None  # nothing that a table may hold is refused
@@ -104,9 +95,7 @@ class AdditiveBox:
         columns, counts, n_states = data
         n_nodes, n_rows = columns.shape
         values = np.full((n_nodes, n_rows), np.nan) if values is None else values
-        assert columns.dtype == np.int16
         assert values.shape == columns.shape
-        assert all(array.flags.c_contiguous for array in (*data, values))
         is_number = np.asarray(~np.isnan(values).all(axis=1)) & (n_states < 2)
         width = np.where(is_number, 1, n_states - 1)
         place = np.concatenate([[0], np.cumsum(width)]).astype(np.int64)
@@ -128,25 +117,17 @@ class AdditiveBox:
         self._gaussian = None if kind.conditional is None else GaussianBox(kind.conditional, data, values, fixed=fixed)
         design = min(1 + n_columns, MOST_COEFFICIENTS) if fixed else 1 + n_columns
         cells = multinomial_work(n_rows, design, most_states)
-        dense, slots = max(4096, 2 * n_rows), 1 << max(4, int(2 * n_rows - 1).bit_length())
-        counting = [np.zeros(size, dtype=np.int64) for size in (n_rows, n_rows, dense, slots, slots, 1)]
         share = kind.additive_share
         assert not isinstance(share, tuple) or len(share) == n_nodes  # see AdditiveMixture.of_node
         share = np.resize(share, n_nodes).astype(np.float64)
         with np.errstate(divide="ignore"):
             log_shares = np.log(np.stack([1.0 - share, share], axis=1))
-        inner = [self._logistic.addresses, *([self._gaussian.addresses] if self._gaussian else [counting[-1]])]
-        numbers = np.array(rule, dtype=np.float64)
-        arrays = [getattr(cells, name) for name in (*_WIDE, *_SMALL)]
-        self._held = (*data, numbers, place, np.arange(n_rows), *inner, *work[:-1], *counting, *arrays, log_shares)
-        sizes = [n_nodes, n_rows, n_columns, cells.x.shape[0], cells.x.shape[1], len(cells.root), dense, slots]
-        sizes += [int(self._gaussian is not None)]
-        addresses = (array.ctypes.data for array in self._held)
-        self.addresses = np.array([_scorer.address, *sizes, *addresses], dtype=np.int64)
-
-    def score(self, child: int, sets: NDArray[np.uint64], weights: NDArray[np.float64]) -> None:
-        """Score the child with each of the parent sets, into ``weights``."""
-        score_sets(self.addresses, child, sets, weights)
+        additive = AdditiveWork(
+            place, np.arange(n_rows), work, counting_scratch(n_rows), cells, self._logistic.addresses,
+            self._logistic.rule, self._logistic.work,
+        )  # fmt: skip
+        conditional = no_box() if self._gaussian is None else self._gaussian.addresses
+        super().__init__(_scorer, _CONTENTS, (data, rule, additive, conditional, log_shares))
 
     @property
     def report(self) -> NDArray[np.float64]:
@@ -325,18 +306,9 @@ def _log_additive(
     value, error, n_nodes = log_multinomial_evidence(
         n_odds, d, n, of_categories.scale, of_categories.tolerance, work.cells, work.nodes
     )
-    _tell(error, n_nodes, of_categories.tolerance, work.nodes)
+    work.nodes.report[0] += 1.0
+    report_error(error, n_nodes, of_categories.tolerance, work.nodes)
     return value
-
-
-@hot
-def _tell(error: float, n_nodes: int, tolerance: float, work: LogisticWork) -> None:
-    report = work.report
-    report[0] += 1.0
-    report[1] = max(report[1], error)
-    report[2] += error * error
-    report[3] += 1.0 if error > tolerance else 0.0
-    report[4], report[5] = error, float(n_nodes)
 
 
 @hot
@@ -346,69 +318,36 @@ def _is_one_model(child: int, size: tuple[int, int, int, bool], work: GaussianWo
     return n_categories == 0 if work.is_number[child] != 0 else n_numbers == 0 and n_categories <= 1
 
 
-@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
+_CONTENTS = typeof(
+    (
+        ONE_ROW,
+        GaussianRule(BGE_RULE, 0.0, 0.0, 0.0, 0.0, 0.0),
+        AdditiveWork(
+            np.zeros(1, dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+            gaussian_work(np.zeros((1, 1)), np.zeros(1, dtype=np.bool_)),
+            counting_scratch(1),
+            multinomial_work(1, 1, 1),
+            no_box(),
+            LogisticRule(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+            logistic_work(1, 1),
+        ),
+        no_box(),
+        np.zeros((1, 2)),
+    )
+)
+_open = opener(_CONTENTS)
+
+
+@scorer
 def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) -> float:
-    a = carray(box, 64)
-    n_nodes, n_rows, n_columns, n_design, padded = a[1], a[2], a[3], a[4], a[5]
-    most, n_dense, n_slots, is_mixture = a[6], a[7], a[8], a[9] != 0
     parents = carray(words, n_words)
-    data = (
-        carray(at(a[10]), (n_nodes, n_rows), np.int16),
-        carray(at(a[11]), n_rows, np.int64),
-        carray(at(a[12]), n_nodes, np.int64),
-    )
-    numbers = carray(at(a[13]), 6, np.float64)
-    rule = GaussianRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
-    place, rows = carray(at(a[14]), n_nodes + 1, np.int64), carray(at(a[15]), n_rows, np.int64)
-    logistic, conditional = carray(at(a[16]), 64, np.int64), carray(at(a[17]), 64, np.int64)
-    gaussian = GaussianWork(
-        values=carray(at(a[18]), (n_nodes, n_rows), np.float64),
-        is_number=carray(at(a[19]), n_nodes, np.int64),
-        moments=carray(at(a[20]), (n_columns, n_columns), np.float64),
-        constants=carray(at(a[21]), 0, np.float64),
-        members=carray(at(a[22]), n_columns, np.int64),
-        matrix=carray(at(a[23]), (n_columns, n_columns), np.float64),
-        mean=carray(at(a[24]), n_columns, np.float64),
-        first=carray(at(a[25]), n_rows + 1, np.int64),
-        order=carray(at(a[26]), n_rows, np.int64),
-        state=carray(at(a[27]), 3, np.int64),
-        spread=carray(at(a[18]), (0, 0, 0), np.float64),
-    )
+    data, rule, work, conditional, of_nodes = _open(box)
+    gaussian, log_shares = work.gaussian, of_nodes[child]
     size = _size_of(child, parents, data[2], gaussian)
-    log_shares = carray(at(a[52]), (n_nodes, 2), np.float64)[child]
-    is_conditional, is_mixture = log_shares[1] == -np.inf, is_mixture and log_shares[0] != -np.inf
+    is_conditional, is_mixture = log_shares[1] == -np.inf, conditional[0] != 0 and log_shares[0] != -np.inf
     if is_conditional or (is_mixture and _is_one_model(child, size, gaussian)):
         return call_scorer(conditional, child, parents, 0.0)  # type: ignore[no-any-return]
-    scratch = (
-        carray(at(a[28]), n_rows, np.int64),
-        carray(at(a[29]), n_rows, np.int64),
-        carray(at(a[30]), n_dense, np.int64),
-        carray(at(a[31]), n_slots, np.int64),
-        carray(at(a[32]), n_slots, np.int64),
-        carray(at(a[33]), 1, np.int64),
-    )
-    cells = MultinomialWork(
-        x=carray(at(a[34]), (n_design, padded), np.float64),
-        counts=carray(at(a[35]), (most, padded), np.float64),
-        cases=carray(at(a[36]), padded, np.float64),
-        share=carray(at(a[37]), (most, padded), np.float64),
-        logits=carray(at(a[38]), (most, padded), np.float64),
-        along=carray(at(a[39]), (most, padded), np.float64),
-        top=carray(at(a[40]), padded, np.float64),
-        part=carray(at(a[41]), padded, np.float64),
-        root=carray(at(a[42]), (most, most), np.float64),
-        slopes=carray(at(a[43]), MOST_COEFFICIENTS, np.float64),
-        differences=carray(at(a[44]), MOST_COEFFICIENTS, np.float64),
-        hessian=carray(at(a[45]), (MOST_COEFFICIENTS, MOST_COEFFICIENTS), np.float64),
-        moved=carray(at(a[46]), (4 * MOST_COEFFICIENTS, CHUNK), np.float64),
-        top_of_nodes=carray(at(a[47]), CHUNK, np.float64),
-        most=carray(at(a[48]), MOST_COEFFICIENTS, np.float64),
-        least=carray(at(a[49]), MOST_COEFFICIENTS, np.float64),
-        spread=carray(at(a[50]), (MOST_COEFFICIENTS, MOST_COEFFICIENTS), np.float64),
-        skewness=carray(at(a[51]), (3, 24, 24, 24), np.float64),
-    )
-    _, of_categories, nodes = open_box(logistic)
-    work = AdditiveWork(place, rows, gaussian, scratch, cells, logistic, of_categories, nodes)
     value = _log_additive(child, parents, size, data, rule, work)
     if not is_mixture or (gaussian.is_number[child] == 0 and size[0] > 0):
         return value

@@ -24,14 +24,14 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba import carray, cfunc
+from numba import carray, typeof
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
-from doxa.structure.families.call import SCORER, at, score_sets
-from doxa.structure.families.counting import BDEU_RULE, CountingScratch, Rule, relabel
+from doxa.structure.families.call import ONE_ROW, ScorerBox, opener, scorer
+from doxa.structure.families.counting import BDEU_RULE, CountingScratch, Rule, counting_scratch, relabel
 from doxa.structure.families.kind import Data
 from doxa.structure.families.scores import family_log_marginal
 
@@ -86,8 +86,8 @@ class GaussianWork(NamedTuple):
     spread: Any  # (n_last, n_nodes, n_nodes): covariances of the numbers of the last rows, where they are expected ones
 
 
-class GaussianBox:
-    """Addresses of a scorer and of all that it works on; keep it as long as ``addresses`` is in use, by one chain.
+class GaussianBox(ScorerBox):
+    """The scorer of Gaussian families and all that it works on.
 
     Parameters
     ----------
@@ -100,11 +100,6 @@ class GaussianBox:
         Whether nothing is written into either; then sums of products are made once.
     spread : ndarray of float, shape (n_last, n_nodes, n_nodes), optional
         Covariances of the numbers of the last rows, whose values are their means.
-
-    Attributes
-    ----------
-    addresses : ndarray of int64
-        What `call_scorer` takes.
     """
 
     def __init__(
@@ -118,9 +113,7 @@ class GaussianBox:
     ) -> None:
         columns, counts, _ = data
         n_nodes, n_rows = columns.shape
-        assert columns.dtype == np.int16
         assert values.shape == columns.shape
-        assert all(array.flags.c_contiguous for array in (*data, values))
         is_number = np.asarray(~np.isnan(values).all(axis=1))
         rule = kind.gaussian_rule(int(is_number.sum()), int(counts.sum()))
         n_cases = float(counts.sum())
@@ -130,12 +123,7 @@ class GaussianBox:
         )
         self._work, self._rule, self._counts = work, rule, counts
         self.stand_still(fixed)
-        dense, slots = max(4096, 2 * n_rows), 1 << max(4, int(2 * n_rows - 1).bit_length())
-        counting = [np.zeros(size, dtype=np.int64) for size in (n_rows, n_rows, dense, slots, slots, 1)]
-        self._held = (*data, np.array(rule, dtype=np.float64), *work, *counting)
-        addresses = (array.ctypes.data for array in self._held)
-        sizes = (n_nodes, n_rows, dense, slots, len(work.spread))
-        self.addresses = np.array([_scorer.address, *sizes, *addresses], dtype=np.int64)
+        super().__init__(_scorer, _CONTENTS, (data, rule, work, counting_scratch(n_rows)))
 
     def stand_still(self, whether: bool) -> None:
         """Until the other is said: nothing is written into the numbers, so that sums of products are made once."""
@@ -150,10 +138,6 @@ class GaussianBox:
             n_cases = float(self._counts.sum())
             shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
             work.moments[:] += rule.scale * np.eye(len(sums)) + shrunk * np.outer(mean, mean)
-
-    def score(self, child: int, sets: NDArray[np.uint64], weights: NDArray[np.float64]) -> None:
-        """Score the child with each of the parent sets, into ``weights``."""
-        score_sets(self.addresses, child, sets, weights)
 
     @property
     def error(self) -> ArgumentError | None:
@@ -384,38 +368,20 @@ def _gaussian_log_marginal(
     return total
 
 
-@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
+_CONTENTS = typeof(
+    (
+        ONE_ROW,
+        GaussianRule(BGE_RULE, 0.0, 0.0, 0.0, 0.0, 0.0),
+        gaussian_work(np.zeros((1, 1)), np.zeros(1, dtype=np.bool_)),
+        counting_scratch(1),
+    )
+)
+_open = opener(_CONTENTS)
+
+
+@scorer
 def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) -> float:
-    a = carray(box, 40)
-    n_nodes, n_rows, n_dense, n_slots, n_last = a[1], a[2], a[3], a[4], a[5]
-    data = (
-        carray(at(a[6]), (n_nodes, n_rows), np.int16),
-        carray(at(a[7]), n_rows, np.int64),
-        carray(at(a[8]), n_nodes, np.int64),
-    )
-    numbers = carray(at(a[9]), 6, np.float64)
-    rule = GaussianRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
-    work = GaussianWork(
-        values=carray(at(a[10]), (n_nodes, n_rows), np.float64),
-        is_number=carray(at(a[11]), n_nodes, np.int64),
-        moments=carray(at(a[12]), (n_nodes, n_nodes), np.float64),
-        constants=carray(at(a[13]), n_nodes, np.float64),
-        members=carray(at(a[14]), n_nodes, np.int64),
-        matrix=carray(at(a[15]), (n_nodes, n_nodes), np.float64),
-        mean=carray(at(a[16]), n_nodes, np.float64),
-        first=carray(at(a[17]), n_rows + 1, np.int64),
-        order=carray(at(a[18]), n_rows, np.int64),
-        state=carray(at(a[19]), 3, np.int64),
-        spread=carray(at(a[20]), (n_last, n_nodes, n_nodes), np.float64),
-    )
-    scratch = (
-        carray(at(a[21]), n_rows, np.int64),
-        carray(at(a[22]), n_rows, np.int64),
-        carray(at(a[23]), n_dense, np.int64),
-        carray(at(a[24]), n_slots, np.int64),
-        carray(at(a[25]), n_slots, np.int64),
-        carray(at(a[26]), 1, np.int64),
-    )
+    data, rule, work, scratch = _open(box)
     value = _gaussian_log_marginal(child, carray(words, n_words), data, rule, scratch, work)
     if work.state[1] == 1 and value == -1e300:
         work.state[2] = child

@@ -1,9 +1,4 @@
-r"""A scorer of logistic families behind one address, so that samplers' loops can call it without compiling it in.
-
-The compiler puts a callee's code into every kernel that reaches it.  The scorer is large: within each sampler's loop it
-takes minutes to compile where the loop alone takes half a minute, paid by everyone.  So it is compiled once, as a C
-function, when this module is imported; a loop finds its address, and those of its arrays, in a `Box`, and calls it
-through `doxa.structure.families.call`.
+r"""A scorer of logistic families, which samplers' loops call by its address (`doxa.structure.families.call`).
 
 Scores of families as compiled loops ask for them: logistic alone, or summed with the table's.
 
@@ -30,13 +25,12 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import carray, cfunc
-from numba.extending import register_jitable
+from numba import carray, typeof
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Ints, Words
-from doxa.structure.families.call import SCORER, at, score_sets
+from doxa.structure.families.call import ONE_ROW, ScorerBox, opener, scorer
 from doxa.structure.families.kind import Data
 from doxa.structure.families.logistic.evidence import log_evidence
 from doxa.structure.families.logistic.mode import factorise, find_mode, signs, solve, solve_transposed
@@ -51,7 +45,6 @@ from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import (
     MOST_PARENTS,
     LogisticWork,
-    Nodes,
     gather_cells,
     logistic_work,
     logit_of,
@@ -63,7 +56,7 @@ __all__ = [
     "jaakkola_jordan_bound",
     "log_mixture",
     "logistic_log_marginal",
-    "open_box",
+    "report_error",
     "type_matters",
 ]
 
@@ -241,16 +234,12 @@ def logistic_log_marginal(child: int, parents: Words, data: Data, rule: Logistic
     ``work.report`` keeps the number of families, their largest error and the sum of its squares, and how many are
     beyond the tolerance.  A family of more than 63 varying parents is impossible: minus infinity.
     """
-    report = work.report
-    report[0] += 1.0
+    work.report[0] += 1.0
     if _n_varying(parents, data[2]) > MOST_PARENTS:
         return -math.inf
     if rule.kind != BOUND_RULE and rule.kind != OPTIMAL_RULE:
         value, error, n_nodes = log_evidence(child, parents, data, rule.scale, rule.tolerance, work)
-        report[1] = max(report[1], error)
-        report[2] += error * error
-        report[3] += 1.0 if error > rule.tolerance else 0.0
-        report[4], report[5] = error, float(n_nodes)
+        report_error(error, n_nodes, rule.tolerance, work)
         return value
     if data[2][child] < 2:
         return 0.0
@@ -259,6 +248,16 @@ def logistic_log_marginal(child: int, parents: Words, data: Data, rule: Logistic
         return jaakkola_jordan_bound(n_cells, n_parents, rule.scale, data[0], work)
     find_mode(n_cells, n_parents, rule.scale, data[0], work)
     return best_gaussian_bound(n_cells, n_parents, rule.scale, data[0], work)
+
+
+@hot
+def report_error(error: float, n_nodes: int, tolerance: float, work: LogisticWork) -> None:
+    """Note how well a family was scored, and with how many nodes, in ``work.report``."""
+    report = work.report
+    report[1] = max(report[1], error)
+    report[2] += error * error
+    report[3] += 1.0 if error > tolerance else 0.0
+    report[4], report[5] = error, float(n_nodes)
 
 
 @hot
@@ -297,17 +296,8 @@ def log_mixture(of_table: float, of_logistic: float, rule: LogisticRule) -> floa
     return top if top == -math.inf else top + math.log1p(math.exp(min(a, b) - top))
 
 
-# Which arrays `_scorer` finds at which address: by name, so that the order of the tuples' fields means nothing.
-_NODES = ("value", "bend", "levels")
-_WORK = (
-    "labels", "keys", "names", "parents", "row", "successes", "cases", "logit", "skewness", "left", "along", "mean",
-    "trial", "step", "precision", "axes", "frame", "centre", "tilt", "moved", "growth", "product", "weighted", "logits",
-    "exponents", "weights", "sums", "report",
-)  # fmt: skip
-
-
-class Box:
-    """Addresses of a scorer and of all that it works on; keep it as long as ``addresses`` is in use, by one chain.
+class Box(ScorerBox):
+    """The scorer of logistic families and all that it works on.
 
     Parameters
     ----------
@@ -316,94 +306,35 @@ class Box:
         Columns int16 (n_nodes, n_rows), counts int64 and numbers of states int64, as `FamilyScores.data`; they are not
         copied, so what is written into them counts from then on.
     most_coefficients : int, default=0
-        That others need in the box's work space (`open_box`); at most 64.
+        That others need in the box's work space; at most 64.
 
     Attributes
     ----------
-    addresses : ndarray of int64
-        What `call_scorer` takes.
+    rule : LogisticRule
+    work : LogisticWork
     """
 
     def __init__(self, score: LogisticKind, data: tuple[NDArray[Any], ...], most_coefficients: int = 0) -> None:
         columns, counts, _ = data
-        assert columns.dtype == np.int16
-        assert all(array.flags.c_contiguous for array in data)
         n_nodes, n_rows = columns.shape
-        rule = score.logistic_rule(int(counts.sum()))
-        self._work = work = logistic_work(n_rows, max(n_nodes, most_coefficients))
-        self._numbers = np.array(rule, dtype=np.float64)
-        self._data = data
-        sizes = [n_nodes, n_rows, len(work.keys), len(work.row), len(work.mean), len(work.parents)]
-        sizes += [work.nodes.value.shape[0], work.nodes.value.shape[1], len(work.nodes.levels)]
-        held = (*data, self._numbers, *(getattr(work.nodes, x) for x in _NODES), *(getattr(work, x) for x in _WORK))
-        scorer = _scorer.address
-        self.addresses = np.array([scorer, *sizes, *(array.ctypes.data for array in held)], dtype=np.int64)
-
-    def score(self, child: int, sets: NDArray[np.uint64], weights: NDArray[np.float64]) -> None:
-        """Score the child with each of the parent sets; ``weights`` holds its scores as tables and gets the sums."""
-        score_sets(self.addresses, child, sets, weights)
+        self.rule = score.logistic_rule(int(counts.sum()))
+        self.work = logistic_work(n_rows, max(n_nodes, most_coefficients))
+        super().__init__(_scorer, _CONTENTS, (data, self.rule, self.work))
 
     @property
     def report(self) -> NDArray[np.float64]:
         """As `LogisticWork.report`: what was scored and how well."""
-        return self._work.report
+        return self.work.report
 
 
-@register_jitable(inline="always")  # type: ignore[untyped-decorator]  # arrays that are made here cannot be returned
-def open_box(a: Ints) -> tuple[Data, LogisticRule, LogisticWork]:
-    """The data, the rule and the work space of a `Box`, by its addresses."""
-    n_nodes, n_rows, n_keys, n_labels, d = a[1], a[2], a[3], a[4], a[5]
-    most, n_axes, n_points, n_levels = a[6], a[7], a[8], a[9]
-    data = (
-        carray(at(a[10]), (n_nodes, n_rows), np.int16),
-        carray(at(a[11]), n_rows, np.int64),
-        carray(at(a[12]), n_nodes, np.int64),
-    )
-    numbers = carray(at(a[13]), 7, np.float64)
-    rule = LogisticRule(int(numbers[0]), numbers[1], numbers[2], numbers[3], numbers[4], numbers[5], numbers[6])
-    nodes = Nodes(
-        value=carray(at(a[14]), (n_axes, n_points), np.float64),
-        bend=carray(at(a[15]), (n_axes, n_points), np.float64),
-        levels=carray(at(a[16]), n_levels, np.int64),
-    )
-    work = LogisticWork(
-        nodes=nodes,
-        labels=carray(at(a[17]), n_rows, np.int64),
-        keys=carray(at(a[18]), n_keys, np.int64),
-        names=carray(at(a[19]), n_keys, np.int64),
-        parents=carray(at(a[20]), most, np.int64),
-        row=carray(at(a[21]), n_labels, np.int64),
-        successes=carray(at(a[22]), n_labels, np.float64),
-        cases=carray(at(a[23]), n_labels, np.float64),
-        logit=carray(at(a[24]), n_labels, np.float64),
-        skewness=carray(at(a[25]), n_labels, np.float64),
-        left=carray(at(a[26]), n_labels, np.float64),
-        along=carray(at(a[27]), n_labels, np.float64),
-        mean=carray(at(a[28]), d, np.float64),
-        trial=carray(at(a[29]), d, np.float64),
-        step=carray(at(a[30]), d, np.float64),
-        precision=carray(at(a[31]), (d, d), np.float64),
-        axes=carray(at(a[32]), (d, d), np.float64),
-        frame=carray(at(a[33]), (d, d), np.float64),
-        centre=carray(at(a[34]), d, np.float64),
-        tilt=carray(at(a[35]), d, np.float64),
-        moved=carray(at(a[36]), (d, 128), np.float64),
-        growth=carray(at(a[37]), (d, 128), np.float64),
-        product=carray(at(a[38]), 128, np.float64),
-        weighted=carray(at(a[39]), 128, np.float64),
-        logits=carray(at(a[40]), 128, np.float64),
-        exponents=carray(at(a[41]), 128, np.float64),
-        weights=carray(at(a[42]), 128, np.float64),
-        sums=carray(at(a[43]), 16, np.float64),
-        report=carray(at(a[44]), 6, np.float64),
-    )
-    return data, rule, work
+_CONTENTS = typeof((ONE_ROW, LogisticRule(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), logistic_work(1, 1)))
+_open = opener(_CONTENTS)
 
 
-@cfunc(SCORER, cache=True)  # type: ignore[untyped-decorator]
+@scorer
 def _scorer(child: int, words: Any, n_words: int, box: Any, of_table: float) -> float:
     parents = carray(words, n_words)
-    data, rule, work = open_box(carray(box, 64))
+    data, rule, work = _open(box)
     if rule.kind == MIXTURE_RULE and not type_matters(child, parents, data[2]):
         return of_table
     value = logistic_log_marginal(child, parents, data, rule, work)
