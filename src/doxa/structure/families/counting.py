@@ -9,7 +9,7 @@ memory in the rows of the table, not in the 3^30 configurations that it could ha
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ __all__ = [
     "Rule",
     "count_family",
     "counting_scratch",
+    "family_data",
     "group_family",
     "relabel",
 ]
@@ -77,24 +78,30 @@ def count_family(table: Table, child: str, parents: tuple[str, ...] = ()) -> NDA
     array([[1, 1],
            [0, 2]])
     """
-    columns = [child, *parents]
-    for name in columns:
+    codes, _, (own, *radix) = family_data(table, child, parents)
+    config = np.zeros(codes.shape[1], dtype=np.int64)
+    for column, size in zip(codes[1:], radix, strict=True):
+        config = config * size + column
+    n_configurations = int(np.prod(radix, dtype=np.int64))
+    cells = np.bincount(config * own + codes[0], weights=table.counts, minlength=n_configurations * int(own))
+    return np.rint(cells).astype(np.int64).reshape(n_configurations, own)
+
+
+def family_data(table: Table, child: str, parents: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
+    """Columns, counts and numbers of states of a family alone, the child first; errors as `count_family`."""
+    names = (child, *parents)
+    for name in names:
         if name not in table.names:
             raise ArgumentError(f"the family names {name!r}, which is not a column of the table")
-        if columns.count(name) > 1:
+        if names.count(name) > 1:
             raise ArgumentError(f"the family names {name!r} twice; a node cannot be its own parent or a parent twice")
-    positions = [table.names.index(name) for name in columns]
-    codes = table.codes[:, positions].astype(np.int64)
-    if (codes < 0).any():
-        incomplete = [name for k, name in enumerate(columns) if (codes[:, k] < 0).any()]
+    positions = [table.names.index(name) for name in names]
+    columns = np.ascontiguousarray(table.codes[:, positions].T, dtype=np.int16)
+    if (columns < 0).any():
+        incomplete = [name for name, column in zip(names, columns, strict=True) if (column < 0).any()]
         raise ArgumentError(f"columns {incomplete} have missing cells; only complete columns can be counted")
-    radix = [len(table.states[p]) for p in positions]
-    config = np.zeros(len(codes), dtype=np.int64)
-    for k in range(1, len(columns)):
-        config = config * radix[k] + codes[:, k]
-    n_configurations = int(np.prod(radix[1:], dtype=np.int64))
-    cells = np.bincount(config * radix[0] + codes[:, 0], weights=table.counts, minlength=n_configurations * radix[0])
-    return np.rint(cells).astype(np.int64).reshape(n_configurations, radix[0])
+    n_states = np.array([len(table.states[p]) for p in positions], dtype=np.int64)
+    return columns, np.array(table.counts, dtype=np.int64), n_states
 
 
 def counting_scratch(n_rows: int, box: NDArray[np.int64] | None = None) -> CountingScratch:

@@ -7,15 +7,18 @@ complete cases they are independent Dirichlet again, the cases added.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from doxa.arrays import Floats
 from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
 
-__all__ = ["DirichletFamily", "cell_index", "log_dirichlet"]
-
-Floats = NDArray[np.float64]
+__all__ = ["DirichletFamily", "cell_counts", "cell_index", "log_dirichlet"]
 
 
 class DirichletFamily(FamilyParameters):
@@ -101,3 +104,14 @@ def cell_index(codes: NDArray[np.integer] | list[NDArray[np.int64]], sizes: list
     for column, size in zip(codes, sizes, strict=True):
         index = index * size + column
     return index
+
+
+def cell_counts(codes: NDArray[Any], cases: NDArray[Any], sizes: Sequence[int]) -> Floats:
+    """Cases of every cell of a family's table, shape (n_configurations, n_states); the last parent varies fastest.
+
+    ``codes`` (n_rows, 1 + n_parents) are states of the node, first, and of its parents, ``sizes`` their numbers.
+    """
+    child_last = [*sizes[1:], sizes[0]]
+    index = cell_index(np.roll(codes, -1, axis=1).T.astype(np.int64), child_last)
+    counted = np.bincount(index, weights=cases, minlength=math.prod(child_last))
+    return counted.astype(np.float64).reshape(-1, sizes[0])

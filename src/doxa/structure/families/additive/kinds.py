@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian, GaussianKind
+from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian, GaussianKind, alphas_in_words, check_alphas
 from doxa.structure.families.kind import FamilyParameters, Stream
 from doxa.structure.families.logistic.score import SCALES, check_number
 from doxa.structure.families.scores import check_weight
@@ -110,8 +110,7 @@ class AdditiveKind(GaussianKind):
         return 10.0 + n_rows * (0.01 + 0.011 * (1 + n_parents))
 
     def _check_settings(self) -> None:
-        for name in ("alpha_mu", *(() if self.alpha_w is None else ("alpha_w",))):
-            object.__setattr__(self, name, check_weight(name, getattr(self, name)))
+        check_alphas(self)
         for name, bounds in (("prior_scale", SCALES), ("tolerance", _TOLERANCES)):
             object.__setattr__(self, name, check_number(name, getattr(self, name), *bounds))
 
@@ -159,11 +158,7 @@ class Additive(AdditiveKind):
     @property
     def text(self) -> str:
         """In words."""
-        weights = f", alpha_w {self.alpha_w:g}" if self.alpha_w is not None else ""
-        return (
-            f"additive score (not score equivalent), prior scale {self.prior_scale:g}, alpha_mu {self.alpha_mu:g}"
-            f"{weights}"
-        )
+        return f"additive score (not score equivalent), prior scale {self.prior_scale:g}, {alphas_in_words(self)}"
 
 
 @dataclass(frozen=True)
@@ -245,11 +240,10 @@ class AdditiveMixture(AdditiveKind):
     @property
     def text(self) -> str:
         """In words."""
-        weights = f", alpha_w {self.alpha_w:g}" if self.alpha_w is not None else ""
         share = self.additive_share
         said = f"{share:g}" if isinstance(share, float) else "by column " + ", ".join(f"{one:g}" for one in share)
         return (
             "sum over conditional Gaussian families (equivalent sample size "
             f"{self.equivalent_sample_size:g}) and additive ones (prior scale {self.prior_scale:g}, prior probability "
-            f"{said}), alpha_mu {self.alpha_mu:g}{weights}, not score equivalent"
+            f"{said}), {alphas_in_words(self)}, not score equivalent"
         )

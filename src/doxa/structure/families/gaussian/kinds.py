@@ -26,15 +26,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
-from doxa.models.bits import pack_rows
-from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
+from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream, raise_caught
 from doxa.structure.families.scores import BDeu, check_weight
-from doxa.structure.families.tables import DirichletFamily, cell_index
+from doxa.structure.families.tables import DirichletFamily, cell_counts
 
 if TYPE_CHECKING:
+    from doxa.structure.families.additive.kinds import AdditiveKind
     from doxa.structure.families.gaussian.box import GaussianBox, GaussianRule
 
-__all__ = ["BGe", "ConditionalGaussian", "GaussianBIC", "GaussianKind"]
+__all__ = ["BGe", "ConditionalGaussian", "GaussianBIC", "GaussianKind", "alphas_in_words", "check_alphas"]
 
 
 class GaussianKind(FamilyKind):
@@ -56,12 +56,10 @@ class GaussianKind(FamilyKind):
         numbers = np.where(sizes == 0, codes, np.nan).T.astype(np.float64)
         columns = np.where(sizes == 0, 0, codes).T.astype(np.int16)
         data = (np.ascontiguousarray(columns), np.array(cases, dtype=np.int64), np.maximum(sizes, 1))
-        value = np.zeros(1)
         scorer = self.scorer(data, np.ascontiguousarray(numbers))
-        scorer.score(0, pack_rows(np.arange(len(sizes)) > 0)[None], value)
-        if scorer.error is not None:
-            raise scorer.error
-        return float(value[0])
+        value = scorer.score_first(len(sizes))
+        raise_caught(scorer)
+        return value
 
     def scorer(
         self, data: tuple[NDArray[Any], ...], numbers: NDArray[np.float64] | None = None, *, fixed: bool = False
@@ -87,13 +85,8 @@ class GaussianKind(FamilyKind):
         if not self.is_probability:
             return super().parameters(codes, cases, sizes, stream)
         if sizes[0]:
-            shape = (1, math.prod(sizes[1:]), sizes[0])
-            cells = cell_index(
-                [codes[:, j].astype(np.int64) for j in (*range(1, len(sizes)), 0)], [*sizes[1:], sizes[0]]
-            )
-            counts = np.bincount(cells, weights=cases, minlength=math.prod(shape)).reshape(shape)
             weight = math.exp(self.gaussian_rule(0 if n_numbers is None else n_numbers, 0).log_weight)
-            return DirichletFamily(BDeu(weight), counts.astype(np.float64), stream)
+            return DirichletFamily(BDeu(weight), cell_counts(codes, cases, sizes)[None], stream)
         of_family = sum(not size for size in sizes)
         rule = self.gaussian_rule(of_family if n_numbers is None else n_numbers, int(cases.sum()))
         return GaussianFamily(rule, codes, cases, sizes, stream)
@@ -150,9 +143,7 @@ class BGe(GaussianKind):
     name: ClassVar[str] = "bge"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha_mu", check_weight("alpha_mu", self.alpha_mu))
-        if self.alpha_w is not None:
-            object.__setattr__(self, "alpha_w", check_weight("alpha_w", self.alpha_w))
+        check_alphas(self)
 
     def gaussian_rule(self, n_numbers: int, n_cases: int) -> GaussianRule:
         """What the scorer takes."""
@@ -161,8 +152,7 @@ class BGe(GaussianKind):
     @property
     def text(self) -> str:
         """In words."""
-        weights = f", alpha_w {self.alpha_w:g}" if self.alpha_w is not None else ""
-        return f"BGe score, alpha_mu {self.alpha_mu:g}{weights}"
+        return f"BGe score, {alphas_in_words(self)}"
 
 
 @dataclass(frozen=True)
@@ -222,8 +212,9 @@ class ConditionalGaussian(GaussianKind):
     takes_categories: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for name in ("equivalent_sample_size", "alpha_mu", *(() if self.alpha_w is None else ("alpha_w",))):
-            object.__setattr__(self, name, check_weight(name, getattr(self, name)))
+        weight = check_weight("equivalent_sample_size", self.equivalent_sample_size)
+        object.__setattr__(self, "equivalent_sample_size", weight)
+        check_alphas(self)
 
     def gaussian_rule(self, n_numbers: int, n_cases: int) -> GaussianRule:
         """What the scorer takes."""
@@ -240,11 +231,20 @@ class ConditionalGaussian(GaussianKind):
     @property
     def text(self) -> str:
         """In words."""
-        weights = f", alpha_w {self.alpha_w:g}" if self.alpha_w is not None else ""
-        return (
-            f"conditional Gaussian score, equivalent sample size {self.equivalent_sample_size:g}, "
-            f"alpha_mu {self.alpha_mu:g}{weights}"
-        )
+        alphas = alphas_in_words(self)
+        return f"conditional Gaussian score, equivalent sample size {self.equivalent_sample_size:g}, {alphas}"
+
+
+def check_alphas(kind: BGe | ConditionalGaussian | AdditiveKind) -> None:
+    """Make the weights of the normal-Wishart prior floats, or raise where one is not above 0."""
+    for name in ("alpha_mu", *(() if kind.alpha_w is None else ("alpha_w",))):
+        object.__setattr__(kind, name, check_weight(name, getattr(kind, name)))
+
+
+def alphas_in_words(kind: BGe | ConditionalGaussian | AdditiveKind) -> str:
+    """The weights of the normal-Wishart prior; ``alpha_w`` where it was given."""
+    weight = f", alpha_w {kind.alpha_w:g}" if kind.alpha_w is not None else ""
+    return f"alpha_mu {kind.alpha_mu:g}{weight}"
 
 
 def _bge_rule(alpha_mu: float, alpha_w: float | None, weight: float, n_numbers: int, n_cases: int) -> GaussianRule:

@@ -19,18 +19,18 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.structure.families.kind import FamilyParameters, Stream
 from doxa.structure.families.logistic.coefficients import CoefficientPosterior, log_tables_of
 from doxa.structure.families.logistic.score import LogisticKind
 from doxa.structure.families.logistic.work import MOST_PARENTS
 from doxa.structure.families.scores import BDeu, log_bdeu
-from doxa.structure.families.tables import cell_index, log_dirichlet
+from doxa.structure.families.tables import DirichletFamily, cell_counts
 
 __all__ = ["LogisticFamily"]
 
-Floats = NDArray[np.float64]
 
-_OF_TABLES, _OF_TYPES, _OF_COEFFICIENTS = range(3)
+_OF_TYPES, _OF_COEFFICIENTS = 1, 2  # 0 is that of tables
 
 
 class LogisticFamily(FamilyParameters):
@@ -79,11 +79,7 @@ class LogisticFamily(FamilyParameters):
     @cached_property
     def counts(self) -> Floats:
         """Cases of every cell of the table, shape (n_configurations, n_states); the last parent varies fastest."""
-        codes, times = self.cells
-        sizes = [*self.sizes, self.n_states]
-        index = cell_index(np.roll(codes, -1, axis=1).T, sizes)  # the child last
-        counted = np.bincount(index, weights=times, minlength=math.prod(sizes)).astype(np.float64)
-        return counted.reshape(-1, self.n_states)
+        return cell_counts(*self.cells, (self.n_states, *self.sizes))
 
     @cached_property
     def logistic_probability(self) -> float:
@@ -123,7 +119,7 @@ class LogisticFamily(FamilyParameters):
     def coefficients(self, n: int) -> Floats:
         """Bias and coefficients, drawn; nan where the type is a table.  Shape (n, 1 + n_parents)."""
         if self.is_one_model:
-            return self._coefficients_of(self._drawn_tables(n))
+            return self._coefficients_of(self._tables.log_tables(n))
         is_logistic = self.is_logistic(n)
         found = np.full((n, 1 + len(self.sizes)), np.nan)
         if is_logistic.any():
@@ -135,11 +131,11 @@ class LogisticFamily(FamilyParameters):
         if self.n_states == 1:
             return np.zeros((n, math.prod(self.sizes), 1))
         if self.is_one_model:
-            return self._drawn_tables(n)
+            return self._tables.log_tables(n)
         is_logistic = self.is_logistic(n)
         if is_logistic.all():
             return log_tables_of(self._drawn_coefficients(n), self.sizes)
-        tables = self._drawn_tables(n)
+        tables = self._tables.log_tables(n)
         if is_logistic.any():
             tables[is_logistic] = log_tables_of(self._drawn_coefficients(n)[is_logistic], self.sizes)
         return tables
@@ -151,7 +147,7 @@ class LogisticFamily(FamilyParameters):
         w = 0.0 if self.is_one_model else self.logistic_probability
         means = np.zeros((math.prod(self.sizes), self.n_states))
         if w < 1.0:
-            weights = self._table_weights
+            weights = self._tables.weights[0]
             means += (1.0 - w) * weights / weights.sum(axis=-1, keepdims=True)
         if w > 0.0:
             second = self.posterior.probabilities()
@@ -168,13 +164,10 @@ class LogisticFamily(FamilyParameters):
         """The tables' part of a mixture."""
         return BDeu(self.kind.equivalent_sample_size)  # type: ignore[attr-defined]  # mixtures have one
 
-    @property
-    def _table_weights(self) -> Floats:
-        return self.counts + self._of_tables.cell_prior(*self.counts.shape)
-
-    def _drawn_tables(self, n: int) -> Floats:
-        weights = self._table_weights
-        return log_dirichlet(np.broadcast_to(weights, (n, *weights.shape)), self.stream(_OF_TABLES, 0))
+    @cached_property
+    def _tables(self) -> DirichletFamily:
+        """The posterior of the family as a table."""
+        return DirichletFamily(self._of_tables, self.counts[None], self.stream)
 
     def _drawn_coefficients(self, n: int) -> Floats:
         return self.posterior.draws(n, lambda number: self.stream(_OF_COEFFICIENTS, number))

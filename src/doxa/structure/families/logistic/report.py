@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.errors import ArgumentError
-from doxa.models.bits import pack_rows
-from doxa.structure.families.counting import count_family
+from doxa.structure.families.counting import count_family, family_data
 from doxa.structure.families.logistic.box import Box
 from doxa.structure.families.logistic.score import FamilyMixture, Logistic
 from doxa.structure.families.logistic.work import MOST_PARENTS
@@ -66,7 +65,7 @@ def family_evidence(
     (-1254.6, True)
     """
     score = Logistic() if score is None else score
-    data = _data(table, child, parents)
+    data = family_data(table, child, parents)
     score.check_columns((child, *parents), data[2], np.zeros(len(data[2]), dtype=np.bool_))
     if len(parents) > MOST_PARENTS:
         raise ArgumentError(f"parents has {len(parents)} names; a logistic family has at most {MOST_PARENTS}")
@@ -102,7 +101,7 @@ def family_types(
     """
     score = FamilyMixture() if score is None else score
     log_table = log_bdeu(count_family(table, child, parents), score.equivalent_sample_size)
-    data = _data(table, child, parents)
+    data = family_data(table, child, parents)
     if (data[2] > 2).any() or len(parents) > MOST_PARENTS:
         return FamilyTypes(log_table, -math.inf, 0.0, log_table, 0.0)
     if data[2][0] < 2 or (data[2][1:] == 2).sum() < 2:
@@ -116,23 +115,5 @@ def family_types(
 
 def _score(score: Logistic, data: tuple[NDArray[Any], ...]) -> tuple[float, float, int]:
     """Score of the first column with all others as its parents, its error, and the nodes it took."""
-    box, value = Box(score, data), np.zeros(1)
-    box.score(0, pack_rows(np.arange(len(data[2])) > 0)[None], value)
-    return float(value[0]), float(box.report[4]), int(box.report[5])
-
-
-def _data(table: Table, child: str, parents: tuple[str, ...]) -> tuple[NDArray[Any], ...]:
-    """The family's columns alone, the child first, as compiled loops take them."""
-    names = (child, *parents)
-    for name in names:
-        if name not in table.names:
-            raise ArgumentError(f"the family names {name!r}, which is not a column of the table")
-        if names.count(name) > 1:
-            raise ArgumentError(f"the family names {name!r} twice; a node cannot be its own parent or a parent twice")
-    positions = [table.names.index(name) for name in names]
-    columns = np.ascontiguousarray(table.codes[:, positions].T, dtype=np.int16)
-    if (columns < 0).any():
-        incomplete = [name for name, column in zip(names, columns, strict=True) if (column < 0).any()]
-        raise ArgumentError(f"columns {incomplete} have missing cells; only complete columns can be counted")
-    n_states = np.array([len(table.states[p]) for p in positions], dtype=np.int64)
-    return columns, np.array(table.counts, dtype=np.int64), n_states
+    box = Box(score, data)
+    return box.score_first(len(data[2])), float(box.report[4]), int(box.report[5])

@@ -31,7 +31,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models.bits import pack_rows
 from doxa.structure.families.counting import CALLED_RULE, CALLED_WITH_TABLE_RULE, Rule
 from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
 from doxa.structure.families.logistic.work import MOST_PARENTS
@@ -94,9 +93,7 @@ class LogisticKind(FamilyKind):
 
         data = (np.array(codes.T, dtype=np.int16, order="C"), np.array(cases), np.array(sizes, dtype=np.int64))
         weight = getattr(self, "equivalent_sample_size", 1.0)
-        value = np.array([BDeu(weight).log_marginal_likelihood(codes, cases, sizes)])
-        self.scorer(data).score(0, pack_rows(np.arange(len(data[2])) > 0)[None], value)
-        return float(value[0])
+        return self.scorer(data).score_first(len(sizes), BDeu(weight).log_marginal_likelihood(codes, cases, sizes))
 
     def parameters(
         self, codes: NDArray[np.integer[Any]], cases: NDArray[np.integer[Any]], sizes: Sequence[int], stream: Stream
