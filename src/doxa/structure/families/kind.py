@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data.options import shown
 from doxa.errors import ArgumentError
 from doxa.models.bits import unpack_rows
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["IN_WORDS", "KINDS", "CalledScorer", "FamilyKind", "FamilyParameters", "Scorer", "Stream", "raise_caught"]
 
-Floats = NDArray[np.float64]
 Data = tuple[NDArray[Any], ...]  # columns (n_nodes, n_rows), cases of each row, numbers of states
 Stream = Callable[[int, int], np.random.Generator]  # of a purpose of draws, and a number
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from doxa.arrays import Floats
 from doxa.structure.families.gaussian.parameters import GaussianFamily, RegressionDraws, Spread
 from doxa.structure.families.kind import FamilyParameters, Stream
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AdditiveFamily", "LogOddsDraws", "MixtureFamily", "contrasts", "mixture_family"]
 
-Floats = NDArray[np.float64]
 
 _OF_LOG_ODDS, _OF_TYPES = 4, 5
 _FREEDOM, _WIDER = 8.0, 1.05  # of the proposals

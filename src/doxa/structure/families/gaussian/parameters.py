@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincinv, gammaln, stdtrit
 
+from doxa.arrays import Floats
 from doxa.structure.families.kind import FamilyParameters, Stream
 
 if TYPE_CHECKING:
     from doxa.structure.families.gaussian.box import GaussianRule
 
 __all__ = ["GaussianFamily", "RegressionDraws", "Spread"]
-
-Floats = NDArray[np.float64]
 
 
 class RegressionDraws(NamedTuple):

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.arrays import Flags
+from doxa.arrays import Flags, Floats
 from doxa.models.bits import pack_rows
 from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.logistic.evidence import Family, choose_law, weigh
@@ -126,8 +126,6 @@ def sum_probabilities(n_nodes: int, family: Family, work: LogisticWork, sums: Fl
                 share = work.weights[p] / (1.0 + math.exp(-scale * logits[p]))
                 shares[(first + p) * n_parts // n_nodes, c] += share
 
-
-Floats = NDArray[np.float64]
 
 _PROBES, _MOST_PROBES = 2**10, 2**18
 _PROBE_SEED = 2002

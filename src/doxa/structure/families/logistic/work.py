@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot, inlined, lowest_bit
-from doxa.arrays import Floats, Words
+from doxa.arrays import Floats, Ints, Words
 from doxa.structure.families.counting import relabel
 from doxa.structure.families.kind import Data
 
@@ -159,42 +159,39 @@ MOST_PARENTS = 63  # the nodes have a column for each and one for the bias
 CHUNK = 128  # nodes that are weighed together: a few kilobytes
 _FEWEST_LABELS = 4096
 
-_Floats = NDArray[np.float64]
-_Integers = NDArray[np.int64]
-
 
 class LogisticWork(NamedTuple):
     """Work space of `doxa.structure.families.logistic.evidence`; every family overwrites all of it but ``report``."""
 
     nodes: Nodes
-    labels: _Integers  # (n_rows,): of each row, its configuration
-    keys: _Integers  # hash table that renumbers labels
-    names: _Integers
-    parents: _Integers  # (MOST_PARENTS,): those that vary
-    row: _Integers  # (n_labels,): a row that has the configuration
-    successes: _Floats  # (n_labels,): cases with the child in its second state
-    cases: _Floats  # (n_labels,)
-    logit: _Floats  # (n_labels,): at the mode
-    skewness: _Floats  # (n_labels,): third derivative of the log likelihood in the logit
-    left: _Floats  # (n_labels,): squared length of what the axes chosen so far leave of a logit's direction
-    along: _Floats  # (n_labels,): logits along one axis
-    mean: _Floats  # (d,), d = MOST_PARENTS + 1
-    trial: _Floats  # (d,)
-    step: _Floats  # (d,)
-    precision: _Floats  # (d, d); below, its Cholesky factor
-    axes: _Floats  # (d, d): a row is an axis in coordinates where the precision is 1
-    frame: _Floats  # (d, d): a row is an axis, of standard length
-    centre: _Floats  # (d,): scale of an axis
-    tilt: _Floats  # (d,): half the difference of its scales to the right and to the left
-    moved: _Floats  # (d, CHUNK)
-    growth: _Floats  # (d, CHUNK): exponentials of logits, see `doxa.structure.families.logistic.evidence`
-    product: _Floats  # (CHUNK,)
-    weighted: _Floats  # (CHUNK,)
-    logits: _Floats  # (CHUNK,)
-    exponents: _Floats  # (CHUNK,)
-    weights: _Floats  # (CHUNK,)
-    sums: _Floats  # (REPLICATES,)
-    report: _Floats  # (6,): families, largest error, sum of squares, how many beyond the tolerance; last error, nodes
+    labels: Ints  # (n_rows,): of each row, its configuration
+    keys: Ints  # hash table that renumbers labels
+    names: Ints
+    parents: Ints  # (MOST_PARENTS,): those that vary
+    row: Ints  # (n_labels,): a row that has the configuration
+    successes: Floats  # (n_labels,): cases with the child in its second state
+    cases: Floats  # (n_labels,)
+    logit: Floats  # (n_labels,): at the mode
+    skewness: Floats  # (n_labels,): third derivative of the log likelihood in the logit
+    left: Floats  # (n_labels,): squared length of what the axes chosen so far leave of a logit's direction
+    along: Floats  # (n_labels,): logits along one axis
+    mean: Floats  # (d,), d = MOST_PARENTS + 1
+    trial: Floats  # (d,)
+    step: Floats  # (d,)
+    precision: Floats  # (d, d); below, its Cholesky factor
+    axes: Floats  # (d, d): a row is an axis in coordinates where the precision is 1
+    frame: Floats  # (d, d): a row is an axis, of standard length
+    centre: Floats  # (d,): scale of an axis
+    tilt: Floats  # (d,): half the difference of its scales to the right and to the left
+    moved: Floats  # (d, CHUNK)
+    growth: Floats  # (d, CHUNK): exponentials of logits, see `doxa.structure.families.logistic.evidence`
+    product: Floats  # (CHUNK,)
+    weighted: Floats  # (CHUNK,)
+    logits: Floats  # (CHUNK,)
+    exponents: Floats  # (CHUNK,)
+    weights: Floats  # (CHUNK,)
+    sums: Floats  # (REPLICATES,)
+    report: Floats  # (6,): families, largest error, sum of squares, how many beyond the tolerance; last error, nodes
 
 
 def logistic_work(n_rows: int, n_nodes: int) -> LogisticWork:
