@@ -42,6 +42,10 @@ class PrunedSets(NamedTuple):
     n_computed: int
     largest: int  # free parents of the largest set computed
 
+    def taken(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> PrunedSets:
+        """Some of the sets, in this order."""
+        return self._replace(**{name: getattr(self, name)[which] for name in self._fields[:5]})
+
 
 class _Level(NamedTuple):
     """All sets of one size over some nodes, in colexicographic order."""
@@ -172,13 +176,7 @@ def with_most_gain(found: PrunedSets, most: int, size: int) -> PrunedSets:
     large = np.flatnonzero(found.n_free > size)
     keep = np.ones(len(found.sets), dtype=np.bool_)
     keep[large[np.argsort(-found.gain[large], kind="stable")[most:]]] = False
-    return found._replace(
-        sets=found.sets[keep],
-        log_weight=found.log_weight[keep],
-        n_free=found.n_free[keep],
-        gain=found.gain[keep],
-        replaced=found.replaced[keep],
-    )
+    return found.taken(keep)
 
 
 def _heaviest_proper_subset(
@@ -204,14 +202,7 @@ def _is_kept(weight: NDArray[np.float64], above: NDArray[np.float64], keep_withi
 
 
 def _heaviest_first(found: PrunedSets) -> PrunedSets:
-    order = np.argsort(-found.log_weight, kind="stable")
-    return found._replace(
-        sets=found.sets[order],
-        log_weight=found.log_weight[order],
-        n_free=found.n_free[order],
-        gain=found.gain[order],
-        replaced=found.replaced[order],
-    )
+    return found.taken(np.argsort(-found.log_weight, kind="stable"))
 
 
 @hot
