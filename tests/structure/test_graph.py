@@ -22,8 +22,8 @@ from doxa.structure.graph import (
 )
 from doxa.structure.limits import capped, make_limits
 from doxa.structure.moves.auto import _kind
+from doxa.structure.moves.changes import edge_number
 from doxa.structure.moves.covered_arcs import _find_covered, _refresh_covered
-from doxa.structure.moves.edge_reversal import edge_number
 from doxa.structure.moves.starts import random_dag
 
 NAMES = ("parents", "children", "ancestors", "descendants")

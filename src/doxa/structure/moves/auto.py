@@ -55,8 +55,8 @@ from doxa.structure.graph import (
     toggle_bit,
 )
 from doxa.structure.limits import Limits, may_add
-from doxa.structure.moves.changes import accepts, cache_is_full, keep, score_change
-from doxa.structure.moves.edge_reversal import edge_number, edge_reversal_step
+from doxa.structure.moves.changes import accepts, cache_is_full, edge_number, keep, score_change
+from doxa.structure.moves.edge_reversal import edge_reversal_step
 from doxa.structure.moves.gibbs import parent_set_step
 from doxa.structure.moves.joint_parents import joint_parents_step
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_bounds

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import branching, hot, inlined, popcount
+from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Words
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
 from doxa.structure.graph import REVERSE, WorkingGraph, apply_change, toggle_bit
@@ -15,7 +15,7 @@ from doxa.structure.graph import REVERSE, WorkingGraph, apply_change, toggle_bit
 if TYPE_CHECKING:
     from doxa.structure.moves.sampler import Work
 
-__all__ = ["accept_change", "accepts", "cache_is_full", "keep", "local_scores", "score_change"]
+__all__ = ["accept_change", "accepts", "cache_is_full", "edge_number", "keep", "local_scores", "score_change"]
 
 
 @branching
@@ -57,6 +57,21 @@ def accept_change(graph: WorkingGraph, local: Floats, kind: int, i: int, j: int,
     local[j] = proposed[0]
     if kind == REVERSE:
         local[i] = proposed[1]
+
+
+@hot
+def edge_number(children: Words, rank: int) -> tuple[int, int]:
+    """The edge (i, j) of this rank, counted by parent, then child."""
+    for i in range(children.shape[0]):
+        for w in range(children.shape[1]):
+            word = children[i, w]
+            here = popcount(word)
+            if rank < here:
+                for _ in range(rank):
+                    word &= word - np.uint64(1)
+                return i, 64 * w + lowest_bit(word)
+            rank -= here
+    return -1, -1
 
 
 @hot

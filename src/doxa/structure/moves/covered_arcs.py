@@ -21,11 +21,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, lowest_bit, popcount
+from doxa._jit import hot, lowest_bit
 from doxa.arrays import Words
 from doxa.structure.graph import REVERSE, count_bits, has_bit, is_covered, reverse_covered, toggle_bit, working_graph
 from doxa.structure.limits import Limits, may_add
-from doxa.structure.moves.changes import score_change
+from doxa.structure.moves.changes import edge_number, score_change
 from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
@@ -38,7 +38,7 @@ def covered_arc_proposals(rows: NDArray[np.uint64], limits: Limits) -> Iterator[
     covered = np.zeros_like(graph[0])
     n_covered = _find_covered(graph[0], covered, limits)
     for rank in range(n_covered):
-        i, j = _covered_arc(covered, rank)
+        j, i = edge_number(covered, rank)
         after, covered_after = working_graph(rows), covered.copy()
         reverse_covered(after, i, j)
         n_after = n_covered + _refresh_covered(after[0], after[1], covered_after, limits, i, j)
@@ -104,21 +104,6 @@ def _refresh_covered(parents: Words, children: Words, covered: Words, limits: Li
 
 
 @hot
-def _covered_arc(covered: Words, rank: int) -> tuple[int, int]:
-    """The covered arc (i, j) of this rank, counted by head j, then tail i."""
-    for j in range(covered.shape[0]):
-        for w in range(covered.shape[1]):
-            word = covered[j, w]
-            here = popcount(word)
-            if rank < here:
-                for _ in range(rank):
-                    word &= word - np.uint64(1)
-                return 64 * w + lowest_bit(word), j
-            rank -= here
-    return -1, -1
-
-
-@hot
 def reverse_covered_arcs(work: Work, repeats: int, published: bool, rng: np.random.Generator) -> None:
     """Try ``repeats`` covered-arc reversals in turn, in place."""
     graph, local, beta, limits = work.graph, work.local, work.beta, work.limits
@@ -130,7 +115,7 @@ def reverse_covered_arcs(work: Work, repeats: int, published: bool, rng: np.rand
     for _ in range(repeats):
         if n_covered == 0:
             return
-        i, j = _covered_arc(covered, int(rng.random() * n_covered))
+        j, i = edge_number(covered, int(rng.random() * n_covered))
         delta = score_change(graph, local, REVERSE, j, i, cache, scoring, proposed)
         reverse_covered(graph, i, j)
         n_covered_after = n_covered + _refresh_covered(parents, children, covered, limits, i, j)

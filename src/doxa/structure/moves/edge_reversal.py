@@ -21,16 +21,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import hot, inlined, lowest_bit, popcount
+from doxa._jit import hot, inlined
 from doxa.arrays import Floats, Words
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
 from doxa.structure.graph import WorkingGraph, count_bits, has_bit, reach, rebuild, replace_parents, working_graph
-from doxa.structure.moves.changes import cache_is_full, keep
+from doxa.structure.moves.changes import cache_is_full, edge_number, keep
 from doxa.structure.moves.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
 from doxa.structure.moves.sampler import Work
 from doxa.testing import Proposal
 
-__all__ = ["EdgeReversal", "edge_number", "edge_reversal_step"]
+__all__ = ["EdgeReversal", "edge_reversal_step"]
 
 _ROUGH = 0.1  # share of a sum that a first look leaves out
 _MARGIN = 1e-12  # nats: what rounding may have done to a bound
@@ -98,21 +98,6 @@ def _that_fit(table: ParentSets, node: int, avoid: NDArray[np.uint64], must: int
     listed = range(table.first[node], table.first[node + 1])
     fitting = [number for number in listed if not (table.sets[number] & avoid).any()]
     return [number for number in fitting if must < 0 or has_bit(table.sets, number, must)]
-
-
-@hot
-def edge_number(children: Words, rank: int) -> tuple[int, int]:
-    """The edge (i, j) of this rank, counted by parent, then child."""
-    for i in range(children.shape[0]):
-        for w in range(children.shape[1]):
-            word = children[i, w]
-            here = popcount(word)
-            if rank < here:
-                for _ in range(rank):
-                    word &= word - np.uint64(1)
-                return i, 64 * w + lowest_bit(word)
-            rank -= here
-    return -1, -1
 
 
 @hot
