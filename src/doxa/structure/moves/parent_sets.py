@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._jit import hot, inlined, lowest_bit, popcount
+from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
-from doxa.models.bits import pack_rows, unpack_rows
+from doxa.models.bits import unpack_rows
 from doxa.structure.moves.joint_parents import JointWork, joint_work, near_nodes
 
 __all__ = [
@@ -33,14 +33,17 @@ __all__ = [
     "bound_log_sum",
     "draw_set",
     "find_set",
+    "laid_out",
     "log_bounds",
     "log_sum_of_sets",
     "no_parent_sets",
+    "scale",
     "scaled",
 ]
 
 _LEVEL = 64.0  # nats
 _NEXT = math.exp(-_LEVEL)
+_BOUND = 1.0 + 1e-12  # what is left is a bound, whatever the rounding
 _ROUNDING = 1e-17  # of a sum: what is smaller does not change it
 
 
@@ -71,36 +74,43 @@ class ParentSets(NamedTuple):
 def no_parent_sets(n_nodes: int, n_words: int) -> ParentSets:
     """Empty lists, for moves that use none, and leave them alone."""
     sets = np.zeros((0, n_words), dtype=np.uint64)
-    return scaled(np.zeros(n_nodes + 1, dtype=np.int64), sets, np.zeros(0), 1.0)
+    return laid_out(np.zeros(n_nodes + 1, dtype=np.int64), sets, near_nodes(np.full((n_nodes, n_nodes), -np.inf)))
 
 
 def scaled(
     first: NDArray[np.int64], sets: NDArray[np.uint64], log_weight: NDArray[np.float64], beta: float
 ) -> ParentSets:
-    """Split weights, to the power ``beta``, into levels."""
-    n = len(first) - 1
+    """Lists of sets, heaviest first, with their weights to the power ``beta``."""
     weight = beta * log_weight
-    sizes = np.diff(first)
-    top = np.repeat(weight[first[:-1][sizes > 0]], sizes[sizes > 0])
-    level = np.floor((top - weight) / _LEVEL).astype(np.int64)
-    relative = np.exp(weight - top + _LEVEL * level)
-    members = unpack_rows(sets, n)
-    number, parent = np.nonzero(members)
-    pair = np.repeat(np.arange(n), sizes)[number] * n + parent
-    order = np.argsort(pair, kind="stable")  # of each node and parent the sets that hold it, heaviest first
-    with_first = np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=n * n))]).astype(np.int64)
-    left, with_left = np.empty(len(sets)), np.empty(len(number))
-    _fill_left(level, relative, np.arange(len(sets)), first, left)
-    _fill_left(level, relative, number[order].astype(np.int64), with_first, with_left)
-    holds = np.concatenate([_blocks(members[begin:end]) for begin, end in itertools.pairwise(first)])
-    longest = int(sizes.max(initial=0))
+    table = laid_out(first, sets, near_nodes(_values(unpack_rows(sets, len(first) - 1), weight, first)))
+    table.weight[:] = weight
+    scale(table)
+    return table
+
+
+def laid_out(first: NDArray[np.int64], sets: NDArray[np.uint64], near: NDArray[np.int64]) -> ParentSets:
+    """Lists of sets without weights, and work space; ``near`` are the nodes that may join a node (`JointWork`)."""
+    n, words, n_sets, sizes = len(first) - 1, sets.shape[1], len(sets), np.diff(first)
+    number, parent = np.nonzero(unpack_rows(sets, n))
+    held = np.bincount(np.repeat(np.arange(n), sizes)[number] * n + parent, minlength=n * n)
+    first_block = np.cumsum([0, *(-(-sizes // 64))])
+    longest, n_blocks = int(sizes.max(initial=0)), int(first_block[-1])
     return ParentSets(
-        first, sets, weight, level, relative, left, with_first, with_left,
-        np.cumsum([0, *(-(-sizes // 64))]), holds, pack_rows(holds != 0),
-        np.empty(longest), np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64),
-        np.zeros((3, sets.shape[1]), dtype=np.uint64), np.zeros((4, n), dtype=np.int64),
-        joint_work(near_nodes(_values(members, weight, first)), sets.shape[1], -(-longest // 64)),
+        first, sets, np.zeros(n_sets), np.zeros(n_sets, dtype=np.int64), np.zeros(n_sets), np.zeros(n_sets),
+        np.concatenate([[0], np.cumsum(held)]).astype(np.int64), np.zeros(len(number)), first_block,
+        np.zeros((n_blocks, n), dtype=np.uint64), np.zeros((n_blocks, words), dtype=np.uint64), np.empty(longest),
+        np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64), np.zeros((3, words), dtype=np.uint64),
+        np.zeros((4, n), dtype=np.int64), joint_work(near, words, -(-longest // 64)),
     )  # fmt: skip
+
+
+def scale(table: ParentSets) -> None:
+    """Split the weights, which fall within a node, into levels, and fill in all that follows from them, in place."""
+    n, sizes = len(table.first) - 1, np.diff(table.first)
+    below = np.repeat(table.weight[table.first[:-1][sizes > 0]], sizes[sizes > 0]) - table.weight
+    table.level[:] = np.floor(below / _LEVEL)
+    table.scaled[:] = np.exp(_LEVEL * table.level - below)
+    _fill(table, np.zeros((2, n + 1), dtype=np.int64), np.zeros((2, n + 1)))
 
 
 def _values(members: NDArray[np.bool_], weight: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -116,27 +126,45 @@ def _values(members: NDArray[np.bool_], weight: NDArray[np.float64], first: NDAr
     return value
 
 
-def _blocks(members: NDArray[np.bool_]) -> NDArray[np.uint64]:
-    """For each 64 rows of ``members`` and each column, a word that says which of these rows are true."""
-    n_sets, n = members.shape
-    padded = np.concatenate([members, np.zeros((-n_sets % 64, n), dtype=np.bool_)])
-    return pack_rows(padded.reshape(-1, 64, n).swapaxes(1, 2))[:, :, 0]
+@branching
+def _fill(table: ParentSets, numbers: Ints, sums: Floats) -> None:
+    """What is left after each set, in its node's list and in the lists of those that hold a node; blocks of 64."""
+    n = table.first.size - 1
+    level, place = numbers
+    table.holds[:] = np.uint64(0)
+    table.union[:] = np.uint64(0)
+    for node in range(n):
+        level[:] = -1
+        for j in range(n):
+            place[j] = table.with_first[node * n + j + 1]
+        for number in range(table.first[node + 1] - 1, table.first[node] - 1, -1):
+            inside = number - table.first[node]
+            block = table.first_block[node] + (inside >> 6)
+            bit = np.uint64(1) << np.uint64(inside & 63)
+            here, value = table.level[number], table.scaled[number]
+            table.left[number] = _pass(n, here, value, level, sums)
+            for w in range(table.sets.shape[1]):
+                word = table.sets[number, w]
+                table.union[block, w] |= word
+                while word != np.uint64(0):
+                    j = 64 * w + lowest_bit(word)
+                    word &= word - np.uint64(1)
+                    table.holds[block, j] |= bit
+                    place[j] -= 1
+                    table.with_left[place[j]] = _pass(j, here, value, level, sums)
 
 
 @hot
-def _fill_left(level: Ints, relative: Floats, numbers: Ints, first: Ints, left: Floats) -> None:
-    """For lists of sets, each from ``first[k]`` to ``first[k + 1]`` of ``numbers``: what follows each set in its level
-    and the next, relative to its level.
-    """
-    for k in range(first.size - 1):
-        here, total, following = np.int64(-1), 0.0, 0.0  # of the level that is under way, and of the next one
-        for at in range(first[k + 1] - 1, first[k] - 1, -1):  # lightest first: accurate however small
-            own = level[numbers[at]]
-            if own != here:
-                following = total if own == here - 1 else 0.0
-                total, here = 0.0, own
-            left[at] = (total + _NEXT * following) * (1.0 + 1e-12)  # a bound, whatever the rounding
-            total += relative[numbers[at]]
+def _pass(j: int, here: int, value: float, level: Ints, sums: Floats) -> float:
+    """Go up one set in list j: return what is left below it, relative to its level, and add it."""
+    of_level, of_next = sums
+    if level[j] != here:
+        of_next[j] = _NEXT * of_level[j] if level[j] == here + 1 else 0.0
+        of_level[j] = 0.0
+        level[j] = here
+    left = (of_level[j] + of_next[j]) * _BOUND
+    of_level[j] += value
+    return left  # type: ignore[no-any-return]
 
 
 @hot
