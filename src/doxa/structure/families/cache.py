@@ -31,7 +31,7 @@ from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import n_words, pack_rows, unpack_rows
 from doxa.structure.families.counting import CountingScratch, Rule, counting_scratch
-from doxa.structure.families.kind import Data, FamilyKind, raise_caught
+from doxa.structure.families.kind import Data, FamilyKind, Scorer, raise_caught
 from doxa.structure.families.scores import BDeu, family_log_marginal
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
@@ -41,6 +41,7 @@ __all__ = [
     "CacheArrays",
     "CacheUse",
     "FamilyScores",
+    "Memory",
     "ScoreCache",
     "Scoring",
     "counted_log_score",
@@ -77,9 +78,18 @@ class Scoring(NamedTuple):
 
     @classmethod
     def of(
-        cls, data: Data, rule: Rule, prior: tuple[Floats, Floats], scratch: CountingScratch, at: Address | None = None
+        cls,
+        data: Data,
+        rule: Rule,
+        prior: tuple[Floats, Floats],
+        scorer: Scorer | None = None,
+        at: Address | None = None,
     ) -> Scoring:
-        """By these; ``at`` is an address, of `scorer_address`, that was found for arrays of the same kinds."""
+        """By these; a scorer must be kept as long.
+
+        ``at`` is an address, of `scorer_address`, that was found for arrays of the same kinds.
+        """
+        scratch = counting_scratch(len(data[1]), None if scorer is None else scorer.addresses)
         made = cls(data, rule, prior, scratch, 0)
         at = scorer_address() if at is None else at
         return made._replace(address=at.of(0, np.zeros(1, dtype=np.uint64), made))
@@ -148,6 +158,11 @@ class ScoreCache:
         limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
         return CacheArrays(self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64))
 
+    def make_room(self, n_scores: int) -> None:
+        """Grow until so many scores of a node fill no more than a quarter of its table, or the bound is reached."""
+        while self.capacity < 4 * n_scores and self.can_grow:
+            self.grow()
+
     def grow(self) -> None:
         """Double the tables and move the scores over."""
         old_keys, old_scores = self.keys, self.scores
@@ -155,6 +170,25 @@ class ScoreCache:
         self.used[:] = 0
         self.statistics[2] = 0
         _move(old_keys, old_scores, self.arrays)
+
+
+class Memory:
+    """Things that are made once a process, by the first chain that asks; a pickle of it is empty."""
+
+    def __init__(self) -> None:
+        self.made: dict[tuple[Any, ...], Any] = {}
+        self._making = threading.RLock()
+
+    def __call__(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
+        """What ``make`` returned for these limits."""
+        key = (what, *(array.tobytes() for array in limits))
+        with self._making:
+            if key not in self.made:
+                self.made[key] = make()
+            return self.made[key]
+
+    def __reduce__(self) -> tuple[type[Memory], tuple[()]]:
+        return Memory, ()
 
 
 @dataclass(eq=False)
@@ -197,8 +231,7 @@ class FamilyScores:
     _pool: list[tuple[ScoreCache, Scoring]] = field(init=False, repr=False, default_factory=list)
     _all: list[ScoreCache] = field(init=False, repr=False, default_factory=list)
     _lock: Any = field(init=False, repr=False, default_factory=threading.Lock)
-    _made: dict[tuple[Any, ...], Any] = field(init=False, repr=False, default_factory=dict)
-    _making: Any = field(init=False, repr=False, default_factory=threading.RLock)
+    remember: Memory = field(init=False, repr=False, default_factory=Memory)
 
     def __post_init__(self) -> None:
         _check_table(self.table)
@@ -263,16 +296,7 @@ class FamilyScores:
         cache = ScoreCache(self.n_nodes, self.max_bytes)
         self._all.append(cache)
         cache.held = self.score.scorer(self.data, self.numbers, fixed=True)
-        scratch = counting_scratch(len(self.data[1]), None if cache.held is None else cache.held.addresses)
-        return cache, Scoring.of(self.data, self.rule, self.prior.arrays, scratch)
-
-    def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
-        """What ``make`` returned for these limits: made once a process, by the first chain that asks."""
-        key = (what, *(array.tobytes() for array in limits))
-        with self._making:
-            if key not in self._made:
-                self._made[key] = make()
-            return self._made[key]
+        return cache, Scoring.of(self.data, self.rule, self.prior.arrays, cache.held)
 
     @property
     def use(self) -> CacheUse:
@@ -285,13 +309,12 @@ class FamilyScores:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        # Caches, tables and locks stay behind: a worker process starts with empty ones.
-        return {**self.__dict__, "_pool": [], "_all": [], "_made": {}, "_lock": None, "_making": None}
+        # Caches and the lock stay behind: a worker process starts with empty ones.
+        return {**self.__dict__, "_pool": [], "_all": [], "_lock": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
-        self._making = threading.RLock()
 
 
 def local_weights(scores: FamilyScores, graphs: NDArray[np.uint64]) -> NDArray[np.float64]:

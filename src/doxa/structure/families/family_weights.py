@@ -20,7 +20,7 @@ from doxa._jit import hot
 from doxa.arrays import Floats, Words
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores, Scoring, counted_log_score
-from doxa.structure.families.counting import BIC_RULE, CONSTANT_RULE, counting_scratch
+from doxa.structure.families.counting import BIC_RULE, CONSTANT_RULE
 from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import SharedCounts
@@ -167,11 +167,8 @@ class FamilyWeights:
     def _weigh_one_by_one(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
         """For nodes with many required parents."""
         weight = np.empty(len(free))
-        scorer = self.scores.score.scorer(
-            self.scores.data, self.scores.numbers, fixed=True
-        )  # to be kept while it is in use
-        scratch = counting_scratch(len(self.scores.data[1]), None if scorer is None else scorer.addresses)
-        scoring = Scoring.of(self.scores.data, self.scores.rule, self.prior, scratch)
+        scorer = self.scores.score.scorer(self.scores.data, self.scores.numbers, fixed=True)
+        scoring = Scoring.of(self.scores.data, self.scores.rule, self.prior, scorer)
         score_families(node.child, self.words(node, free), scoring, weight)
         raise_caught(scorer)
         return weight

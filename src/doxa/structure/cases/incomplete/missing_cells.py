@@ -13,8 +13,7 @@ k-th copy of a distinct row stands for the k-th row of the source that equals it
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -26,11 +25,10 @@ from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import FamilyScores, Scoring, scorer_address
-from doxa.structure.families.counting import Rule, counting_scratch
+from doxa.structure.families.cache import FamilyScores, Memory, Scoring, scorer_address
+from doxa.structure.families.counting import Rule
 from doxa.structure.families.kind import FamilyKind, Scorer
 from doxa.structure.families.scores import BDeu
-from doxa.structure.limits import Limits
 from doxa.structure.priors import StructurePrior, uniform_prior
 
 __all__ = [
@@ -343,8 +341,7 @@ class IncompleteData:
     prior: StructurePrior = None  # type: ignore[assignment]  # filled in below: it needs the table
     hidden: Sequence[str] = ()
     missing_cells: MissingCells = field(init=False, repr=False)
-    _made: dict[tuple[Any, ...], Any] = field(init=False, repr=False, default_factory=dict)
-    _making: Any = field(init=False, repr=False, default_factory=threading.RLock)
+    remember: Memory = field(init=False, repr=False, default_factory=Memory)
 
     def __post_init__(self) -> None:
         if not self.score.is_probability:
@@ -375,27 +372,10 @@ class IncompleteData:
         """What counts and scores families in a completion, and what it calls for that, to be kept as long."""
         data = (completion.columns, completion.weights, completion.n_states)
         scorer = self.score.scorer(data, None if self.table.numbers is None else completion.numbers)
-        scratch = counting_scratch(completion.columns.shape[1], None if scorer is None else scorer.addresses)
-        at = self._made.setdefault(("address",), scorer_address())
-        return Scoring.of(data, self.rule, self.prior.arrays, scratch, at), scorer
+        at = self.remember.made.setdefault(("address",), scorer_address())
+        return Scoring.of(data, self.rule, self.prior.arrays, scorer, at), scorer
 
     def completed(self, cells: NDArray[Any]) -> FamilyScores:
         """The scores of one completion."""
         table = completed_table(self.table, self.missing_cells, cells)
         return FamilyScores(table, self.score, self.prior, like=self.missing_cells.numbers)
-
-    def remember(self, what: str, limits: Limits, make: Callable[[], Any]) -> Any:
-        """What ``make`` returned for these limits: made once a process, by the first chain that asks."""
-        key = (what, *(array.tobytes() for array in limits))
-        with self._making:
-            if key not in self._made:
-                self._made[key] = make()
-            return self._made[key]
-
-    def __getstate__(self) -> dict[str, Any]:
-        # What was made, and the lock, stay behind: a worker process makes its own.
-        return {**self.__dict__, "_made": {}, "_making": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._making = threading.RLock()

@@ -230,7 +230,7 @@ class OutOfCoreScores(FamilyScores):
     def borrow(self) -> Iterator[tuple[ScoreCache, Scoring]]:
         """The one cache, which holds all that may be asked for; what it does not hold would be NaN."""
         nothing = Rule(self.rule.kind, np.nan, np.nan)
-        yield self._ready, Scoring.of(self.data, nothing, self.prior.arrays, counting_scratch(1))
+        yield self._ready, Scoring.of(self.data, nothing, self.prior.arrays)
         assert not self._ready.statistics[0], "a family beyond the limits was asked for"
 
     def shared_counts(self, most_columns: int, pool: ThreadPoolExecutor) -> SharedCounts:
