@@ -102,7 +102,7 @@ def work_without_draws(
     scoring: Scoring,
     table: ParentSets,
 ) -> Work:
-    """What single steps work on where another loop than a move's keeps the draws."""
+    """What steps work on that keep no draws, at the beginning of a move's cycle."""
     n, words = graph[0].shape
     draws = (np.empty((0, n, words), dtype=np.uint64), np.empty(0), np.empty(0, dtype=np.int32))
     block, memory = np.zeros(words, dtype=np.uint64), np.zeros(1, dtype=np.int64)
@@ -299,29 +299,24 @@ class StructureSampler(GraphStarts):
         info : dict
             ``proposed`` and ``accepted`` steps.
         """
-        n, words = state.rows.shape
-        kept = n_steps // self.thin
+        (n, words), kept = state.rows.shape, n_steps // self.thin
         draws = (
             np.empty((kept, n, words), dtype=np.uint64),
             np.empty(kept, dtype=np.float64),
             np.empty(kept, dtype=np.int32),
         )
-        graph = working_graph(state.rows)
-        local = np.empty(n)
-        block, memory = state.block.copy(), state.memory.copy()
-        info = np.zeros(2, dtype=np.int64)
-        spare = (np.zeros_like(graph[0]), np.zeros_like(block))
+        graph, local = working_graph(state.rows), np.empty(n)
         table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.scores.borrow() as (cache, scoring):
             local_scores(graph, cache.arrays, scoring, local)
-            work = Work(
-                graph, local, self.beta, self.limits, block, memory, state.position, cache.arrays, scoring, table,
-                draws, self.thin, info, np.empty(2), spare,
+            work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)._replace(
+                block=state.block.copy(), memory=state.memory.copy(), position=state.position, draws=draws,
+                thin=self.thin,
             )  # fmt: skip
             run_steps(self.move, work, n_steps, cache, rng)
         position = (state.position + n_steps) % self.cycle_length
         return (
-            StructureState(graph[1], position, block, memory, state.cells),
+            StructureState(graph[1], position, work.block, work.memory, state.cells),
             dict(zip(("rows", "log_score", "n_edges"), draws, strict=True)),
-            {"proposed": int(info[0]), "accepted": int(info[1])},
+            {"proposed": int(work.info[0]), "accepted": int(work.info[1])},
         )

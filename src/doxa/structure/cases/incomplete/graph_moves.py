@@ -21,9 +21,9 @@ from doxa.structure.graph import WorkingGraph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets
-from doxa.structure.moves.sampler import StructureMove, StructureState, Work, run_steps
+from doxa.structure.moves.sampler import StructureMove, StructureState, run_steps, work_without_draws
 
-__all__ = ["GraphDraws", "GraphMoves", "standing_still"]
+__all__ = ["CACHE_BYTES", "GraphDraws", "GraphMoves", "standing_still"]
 
 
 class GraphDraws(NamedTuple):
@@ -41,7 +41,7 @@ class GraphDraws(NamedTuple):
         self.n_edges[first:end] = np.bitwise_count(rows).sum()
 
 
-_CACHE = 512 * 2**20  # bytes
+CACHE_BYTES = 512 * 2**20
 
 
 class GraphMoves:
@@ -67,15 +67,14 @@ class GraphMoves:
         self.stands = limits.one_graph
         self.position = state.position % move.cycle_length(n)
         self.block, self.memory = state.block.copy(), state.memory.copy()
-        self.cache = ScoreCache(n, _CACHE)
+        self.cache = ScoreCache(n, CACHE_BYTES)
         self.done = np.zeros(2, dtype=np.int64)  # steps: proposed, accepted
-        self._spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
+        self._words = np.zeros(words, dtype=np.uint64)  # work space
         self._order: NDArray[np.int64] | None = None  # of the lists, by weight, at the last completion
         self.layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
         self.weight = np.zeros(0 if lists is None else lists.n_sets)
         if lists is not None:
-            while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
-                self.cache.grow()
+            self.cache.make_room(int(np.diff(lists.first).max(initial=0)))
 
     def score_afresh(
         self, graph: WorkingGraph, completion: Completion, scoring: Scoring, local: NDArray[np.float64]
@@ -85,9 +84,9 @@ class GraphMoves:
         self.cache.used[:] = 0
         self.cache.statistics[:] = 0
         if self.lists is not None:
-            weigh_lists(completion, scoring, self.lists, self._spare[1], self.weight)
+            weigh_lists(completion, scoring, self.lists, self._words, self.weight)
             self._order = arrange(self.layout, self.lists, self.beta * self.weight, self._order)
-            fill_cache(self.lists, self.weight, self._spare[1], self.cache.arrays)
+            fill_cache(self.lists, self.weight, self._words, self.cache.arrays)
         local_scores(graph, self.cache.arrays, scoring, local)
 
     def run(
@@ -106,9 +105,10 @@ class GraphMoves:
         if self.stands:
             draws.keep(graph[1], local, 0, None)
             return
-        work = Work(
-            graph, local, self.beta, self.limits, self.block, self.memory, self.position, self.cache.arrays, scoring,
-            self.layout, draws[1:], draws.thin, self.done, np.empty(2), self._spare,
+        work = work_without_draws(graph, local, self.beta, self.limits, self.cache.arrays, scoring, self.layout)
+        work = work._replace(
+            block=self.block, memory=self.memory, position=self.position, draws=draws[1:], thin=draws.thin,
+            info=self.done,
         )  # fmt: skip
         run_steps(self.move, work, steps, self.cache, rng)
         self.position = (self.position + steps) % self.move.cycle_length(len(local))

@@ -54,9 +54,11 @@ from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.families import log_of_counts
+from doxa.structure.cases.incomplete.graph_moves import CACHE_BYTES
 from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_row, has_column, joint_work, lay_out
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.cases.incomplete.proposals import go_to, standing_space
+from doxa.structure.cases.incomplete.sweep import draw_place
 from doxa.structure.families.cache import ScoreCache
 from doxa.structure.families.counting import Rule
 from doxa.structure.graph import WorkingGraph, working_graph
@@ -173,14 +175,7 @@ def forth(n_rows: int, completion: Completion, work: JointWork, rng: np.random.G
         if not mass * factor > 0.0:
             return -np.inf
         total += np.log(mass) + np.log(factor)
-        left = rng.random() * mass
-        value = 0
-        for v in range(joint):
-            if work.weights[v] > 0.0:
-                value = v
-                left -= work.weights[v]
-                if left < 0.0:
-                    break
+        value = draw_place(work.weights, joint, rng)
         work.values[number] = value
         write_value(value, size, completion.n_states, work)
         put_back(completion, work, work.there)
@@ -290,9 +285,8 @@ class JointProposals:
         self.beta = beta
         completion = completion_of(data.missing_cells, references[0])
         self.scoring, _ = data.scoring(completion)
-        self.cache = ScoreCache(n, 512 * 2**20)
-        while self.cache.capacity < 4 * int(np.diff(lists.first).max(initial=0)) and self.cache.can_grow:
-            self.cache.grow()
+        self.cache = ScoreCache(n, CACHE_BYTES)
+        self.cache.make_room(int(np.diff(lists.first).max(initial=0)))
         parents = np.zeros(lists.sets.shape[1], dtype=np.uint64)
         self.table, self.weights, self.number = frozen_lists(data, limits, lists, references, beta)
         fill_cache(lists, self.weights.mean(axis=0), parents, self.cache.arrays)
