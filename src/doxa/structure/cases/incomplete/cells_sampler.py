@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,15 +34,13 @@ from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.best_graph import takes_all_orders
-from doxa.structure.moves.sampler import GraphStarts, StructureSampler, StructureState
+from doxa.structure.moves.sampler import GraphStarts, StructureMove, StructureSampler, StructureState
 from doxa.structure.moves.starts import greedy_graph, smallest_graph
 
 __all__ = [
     "USUAL_MOVE",
     "CellsSampler",
     "SweepingChain",
-    "keep_draw",
-    "no_draws",
     "observed_cells",
     "reference_completions",
     "reference_lists",
@@ -173,35 +171,55 @@ def shared_lists(
     return lists.with_own_work_space(), completions
 
 
-Draws = dict[str, NDArray[Any]]  # ``rows``, ``log_score``, ``n_edges`` and ``cells``; see `no_draws`
+class SweepingChain:
+    """One chain's work space: a completion, a graph, and what a sweep does with them.
 
+    Parameters
+    ----------
+    data : IncompleteData
+    limits : Limits
+    move : StructureMove
+    state : StructureState
+        Where the chain stands.
+    beta : float
+        Inverse temperature.
+    """
 
-class SweepingChain(Protocol):
-    """What `CellsSampler` asks of a chain's work space."""
+    local: NDArray[np.float64]  # (n_nodes,): scores of the graph's families
 
-    @property
-    def local(self) -> NDArray[np.float64]:
-        """Scores of the graph's families, (n_nodes,)."""
+    def __init__(
+        self, data: IncompleteData, limits: Limits, move: StructureMove, state: StructureState, beta: float
+    ) -> None:
+        self.data, self.limits, self.move, self.beta = data, limits, move, beta
+        self.graph = working_graph(state.rows)
+        self.completion = completion_of(data.missing_cells, state.cells)
+        self.scoring, self.scorer = data.scoring(self.completion)
+        self.is_scored = False  # whether the lists are weighed on the completion that stands
 
     @property
     def rows(self) -> NDArray[np.uint64]:
         """Adjacency rows of the graph."""
+        return self.graph[1]
 
     @property
     def cells(self) -> NDArray[Any]:
         """The completion, in the order of the missing cells."""
+        return read_cells(self.completion, self.data.missing_cells)
 
     def begin_sweep(self, rng: np.random.Generator) -> None:
         """All that comes before a sweep's structure steps."""
+        raise NotImplementedError
 
-    def move_graph(self, steps: int, rng: np.random.Generator, draws: GraphDraws) -> None:
+    def move_graph(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None = None) -> None:
         """So many structure steps on the completion that stands, at the beginning of a sweep or within one."""
+        raise NotImplementedError
 
     def end_sweep(self, rng: np.random.Generator) -> None:
-        """All that comes after them."""
+        """All that comes after them: nothing, unless a chain says otherwise."""
 
     def state(self) -> StructureState:
         """Where the chain stands, but for its place in the sweep."""
+        raise NotImplementedError
 
 
 class CellsSampler(GraphStarts):
@@ -241,13 +259,19 @@ class CellsSampler(GraphStarts):
 
     def run_chain(
         self, chain: SweepingChain, position: int, n_steps: int, rng: np.random.Generator
-    ) -> tuple[StructureState, Draws]:
+    ) -> tuple[StructureState, dict[str, NDArray[Any]]]:
         """Run ``n_steps`` structure steps, a multiple of ``thin``, and the sweeps that go with them.
 
         ``position`` is the number of steps, up to whole cycles, that the chain has done.  The draws are those that
         `doxa.structure.cases.incomplete.sampler.IncompleteSampler.run` names.
         """
-        draws = no_draws(n_steps // self.thin, chain.state(), self.data.missing_cells.dtype)
+        kept, missing_cells = n_steps // self.thin, self.data.missing_cells
+        draws: dict[str, NDArray[Any]] = {
+            "rows": np.empty((kept, *chain.rows.shape), dtype=np.uint64),
+            "log_score": np.empty(kept),
+            "n_edges": np.empty(kept, dtype=np.int32),
+            "cells": np.empty((kept, missing_cells.n_missing), dtype=missing_cells.dtype),
+        }
         done = 0
         while done < n_steps:
             in_sweep, first = (position + done) % self.steps, done // self.thin
@@ -263,7 +287,8 @@ class CellsSampler(GraphStarts):
             done += steps
             if in_sweep + steps == self.steps:
                 chain.end_sweep(rng)
-                keep_draw(draws, here.stop - 1, chain.rows, chain.local, chain.cells)
+                of_graphs.keep(chain.rows, chain.local, -1, None)
+                draws["cells"][here.stop - 1] = chain.cells
         return chain.state()._replace(position=(position + n_steps) % self.cycle_length), draws
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:
@@ -328,23 +353,3 @@ def usual_thin(n_nodes: int, *, lists: bool = True, quick: bool = True) -> int:
     of edge probabilities, of eight numbers a quarter.
     """
     return usual_steps(n_nodes, lists=lists, quick=quick) // _DRAWS_A_SWEEP
-
-
-def no_draws(kept: int, state: StructureState, dtype: Any) -> Draws:
-    """Room for ``kept`` draws, the cells of which have the given type."""
-    return {
-        "rows": np.empty((kept, *state.rows.shape), dtype=np.uint64),
-        "log_score": np.empty(kept),
-        "n_edges": np.empty(kept, dtype=np.int32),
-        "cells": np.empty((kept, len(state.cells)), dtype=dtype),
-    }
-
-
-def keep_draw(
-    draws: Draws, place: int, rows: NDArray[np.uint64], local: NDArray[np.float64], cells: NDArray[Any]
-) -> None:
-    """Write down a graph, the scores of its families, and a completion."""
-    draws["rows"][place] = rows
-    draws["log_score"][place] = local.sum()
-    draws["n_edges"][place] = np.bitwise_count(rows).sum()
-    draws["cells"][place] = cells

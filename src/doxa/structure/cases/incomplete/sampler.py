@@ -26,37 +26,32 @@ from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
 from doxa.structure.cases.incomplete.cells_sampler import (
     USUAL_MOVE,
     CellsSampler,
+    SweepingChain,
     shared_lists,
     usual_steps,
 )
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.graph_moves import GraphDraws, GraphMoves
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData, completion_of
+from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
-from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.sampler import StructureMove, StructureState
 
 __all__ = ["CollapsedChain", "IncompleteSampler"]
 
 
-class CollapsedChain:
+class CollapsedChain(SweepingChain):
     """See the module's notes.
 
     Parameters
     ----------
-    data : IncompleteData
-    limits : Limits
-    move : StructureMove
+    data, limits, move, state, beta
+        As of `SweepingChain`.
     lists : FamilyLists or None
         For moves that draw from lists, and for joint proposals.
-    state : StructureState
-        Where the chain stands.
     joint_proposals : JointProposals, optional
         None for none; at the same inverse temperature.
-    beta : float, default=1.0
-        Inverse temperature.
     passes, n_joint : int, default=1 and 0
         How often the cells are redrawn at the beginning of a sweep, and how many joint proposals follow.
     """
@@ -73,28 +68,12 @@ class CollapsedChain:
         passes: int = 1,
         n_joint: int = 0,
     ) -> None:
-        self.data, self.joint_proposals = data, joint_proposals
-        self.beta = beta
-        self.graph = working_graph(state.rows)
-        self.completion = completion_of(data.missing_cells, state.cells)
+        super().__init__(data, limits, move, state, beta)
         self.local = np.zeros(data.n_nodes)
         self.work = row_work(data.missing_cells.n_states, beta)
-        self.scoring, _ = data.scoring(self.completion)
         self.moves = GraphMoves(limits, move, lists, state, beta)
-        self.passes, self.n_joint = passes, n_joint
-        self.is_scored = False  # whether the scores are those of the completion that stands
+        self.joint_proposals, self.passes, self.n_joint = joint_proposals, passes, n_joint
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
-
-    @property
-    def rows(self) -> NDArray[np.uint64]:
-        """Adjacency rows of the graph."""
-        return self.graph[1]
-
-    @property
-    def cells(self) -> NDArray[np.int16]:
-        """The completion, in the order of the missing cells."""
-        missing_cells = self.data.missing_cells
-        return self.completion.rows[missing_cells.row, missing_cells.column]
 
     def redraw_cells(self, passes: int, rng: np.random.Generator) -> None:
         """Redraw every missing cell ``passes`` times, and exchange labels of hidden columns."""
@@ -123,9 +102,6 @@ class CollapsedChain:
         self.redraw_cells(self.passes, rng)
         if self.joint_proposals is not None:
             self.graph = self.joint_proposals.run(self.n_joint, self.graph[1], self.completion, rng)
-
-    def end_sweep(self, rng: np.random.Generator) -> None:
-        """Nothing is left to do."""
 
     def state(self) -> StructureState:
         """Where the chain stands, but for its place in the sweep."""

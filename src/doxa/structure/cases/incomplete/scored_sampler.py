@@ -264,10 +264,12 @@ class ScoredCellsSampler(CellsSampler):
 
         chain = ScoredChain(self, state)
         state, draws = self.run_chain(chain, state.position, n_steps, rng)
-        info = dict(zip(("proposed", "accepted"), chain.graphs_done.tolist(), strict=True))
-        info |= dict(zip(("fresh_proposed", "fresh_accepted"), chain.steps_done.tolist(), strict=True))
-        info |= dict(zip(("edges_proposed", "edges_accepted"), chain.edges_done.tolist(), strict=True))
-        info |= dict(zip(("summed_proposed", "summed_accepted"), chain.summed_done.tolist(), strict=True))
-        info |= dict(zip(("blocks_proposed", "blocks_accepted"), chain.blocks_done.tolist(), strict=True))
+        done = {
+            "": chain.graphs_done, "fresh_": chain.steps_done, "edges_": chain.edges_done,
+            "summed_": chain.summed_done, "blocks_": chain.blocks_done,
+        }  # fmt: skip
+        info: dict[str, int] = {}
+        for what, (proposed, accepted) in done.items():
+            info |= {f"{what}proposed": int(proposed), f"{what}accepted": int(accepted)}
         raise_caught(chain.scorer)
         return state, draws, info

@@ -48,8 +48,9 @@ from doxa.structure.cases.incomplete.category_regressions import (
     fit_category,
     log_probability,
 )
+from doxa.structure.cases.incomplete.cells_sampler import SweepingChain
 from doxa.structure.cases.incomplete.graph_moves import GraphDraws, GraphMoves, standing_still
-from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells, completion_of, read_cells
+from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells
 from doxa.structure.cases.incomplete.proposals import Today, offer_today, propose, standing_space
 from doxa.structure.cases.incomplete.regressions import (
     Regressions,
@@ -517,7 +518,7 @@ _MOST_BYTES = 2**26  # of scores that a part of a sweep keeps
 _SCALE = 2.0  # of the prior of the cells' fits, where the score has none of its own
 
 
-class ScoredChain:
+class ScoredChain(SweepingChain):
     """See the module's notes.
 
     Parameters
@@ -531,10 +532,7 @@ class ScoredChain:
 
     def __init__(self, sampler: ScoredCellsSampler, state: StructureState, stale: FamilyScores | None = None) -> None:
         data = sampler.data
-        self.data, self.limits, self.move, self.rows = data, sampler.limits, sampler.move, state.rows
-        self.joint_proposal, self.beta = sampler.joint_proposal, sampler.beta
-        self.completion = completion_of(data.missing_cells, state.cells)
-        self.scoring, self.scorer = data.scoring(self.completion)
+        super().__init__(data, sampler.limits, sampler.move, state, sampler.beta)
         kind = data.score.own
         scale = float(getattr(kind, "prior_scale", _SCALE))
         rule, numbers = None, data.missing_cells.numbers
@@ -543,9 +541,7 @@ class ScoredChain:
         self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done
         self._sampler, self._state, self._stale = sampler, state, stale
-        self.is_scored = False  # whether the lists are weighed on the completion that stands
         self.moves: GraphMoves | None = None  # made when the graph first moves: lists are made by chains, too
-        self.parents = working_graph(state.rows)[0]
         self.advance, self.offer = Address(advance_auto), Address(offer_today)
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
@@ -555,9 +551,9 @@ class ScoredChain:
         self._score(range(data.n_nodes), self.parents, self.local)
 
     @property
-    def cells(self) -> NDArray[Any]:
-        """The completion, in the order of the missing cells."""
-        return read_cells(self.completion, self.data.missing_cells)
+    def parents(self) -> NDArray[np.uint64]:
+        """Parents of each node, as bit sets."""
+        return self.graph[0]
 
     def begin_sweep(self, rng: np.random.Generator) -> None:
         """Change edges by the scores of today, alone and with cells, and graphs with all cells summed out."""
@@ -605,45 +601,39 @@ class ScoredChain:
         stale = reference_scores(self.data, self.limits) if self._stale is None else self._stale
         table = parent_sets(stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with stale.borrow() as (cache, scoring):
-            graph, local = working_graph(self.rows), np.empty(n)
-            local_scores(graph, cache.arrays, scoring, local)
-            work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)
-            lengths = np.full(-(-steps // self.joint_proposal), self.joint_proposal)
+            local, length = np.empty(n), self._sampler.joint_proposal
+            local_scores(self.graph, cache.arrays, scoring, local)
+            work = work_without_draws(self.graph, local, self.beta, self.limits, cache.arrays, scoring, table)
+            lengths = np.full(-(-steps // length), length)
             lengths[-1] -= lengths.sum() - steps
-            today = Today(self.scoring, self.beta, self.local, np.zeros(n), standing_space(graph[0]))
+            today = Today(self.scoring, self.beta, self.local, np.zeros(n), standing_space(self.parents))
             propose(self.move, work, lengths, cache, (self.offer, today), self.graphs_done, self.advance, rng)
-            self.rows, self.parents = graph[1], graph[0]
 
     def _move_by_lists(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None) -> None:
         if self.moves is None:
             lists = self._sampler.lists() if self.move.uses_table else None
             self.moves = GraphMoves(self.limits, self.move, lists, self._state, self.beta)
             self.graphs_done = self.moves.done
-        graph = working_graph(self.rows)
         with standing_still(self.scorer):
             if not self.is_scored:
-                self.moves.score_afresh(graph, self.completion, self.scoring, self.local)
+                self.moves.score_afresh(self.graph, self.completion, self.scoring, self.local)
                 self.is_scored = True
-            self.moves.run(graph, self.local, self.scoring, steps, rng, draws)
-        self.rows, self.parents = graph[1], graph[0]
+            self.moves.run(self.graph, self.local, self.scoring, steps, rng, draws)
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
         """So many single-edge moves by the scores of the completion at hand."""
-        graph, cache = working_graph(self.rows), ScoreCache(len(self.local), _MOST_BYTES)
-        no_lists = no_parent_sets(len(self.local), self.rows.shape[1])
-        work = work_without_draws(graph, self.local, self.beta, self.limits, cache.arrays, self.scoring, no_lists)
+        cache, no_lists = ScoreCache(len(self.local), _MOST_BYTES), no_parent_sets(*self.rows.shape)
+        work = work_without_draws(self.graph, self.local, self.beta, self.limits, cache.arrays, self.scoring, no_lists)
         run_steps(SingleEdge(), work._replace(thin=steps + 1, info=self.steps_done), steps, cache, rng)
-        self.rows, self.parents = graph[1], graph[0]
 
     def move_edges(self, steps: int, rng: np.random.Generator) -> None:
         """So many candidate edges, each with the missing cells of one of its nodes."""
         from doxa.structure.cases.incomplete.edges_with_cells import move_edges
 
-        n, graph = len(self.local), working_graph(self.rows)
+        n, data = len(self.local), (self.completion, self.scoring)
         lists = np.zeros((2, n * (n - 1) // 2), dtype=np.int64), log_proposals(n)
         self.is_scored = False
-        self.edges_done += move_edges(graph, self.limits, lists, self.completion, self.scoring, self.work, steps, rng)
-        self.rows, self.parents = graph[1], graph[0]
+        self.edges_done += move_edges(self.graph, self.limits, lists, *data, self.work, steps, rng)
 
     def sum_numbers_out(self, proposals: int, rng: np.random.Generator) -> bool:
         """So many proposals with the missing numbers summed out, and new cells; False if the graph is none for it."""
@@ -655,8 +645,7 @@ class ScoredChain:
         if not self._summed.can_begin(self.parents):
             return False
         self.is_scored = False
-        self.rows = self._summed.run(self.rows, proposals, rng)
-        self.parents = working_graph(self.rows)[0]
+        self.graph = working_graph(self._summed.run(self.rows, proposals, rng))
         self._score(range(self.data.n_nodes), self.parents, self.local)
         return True
 
