@@ -28,6 +28,7 @@ from doxa._jit import hot, lowest_bit
 from doxa.arrays import Ints, Words
 from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.families.gaussian.box import factorise
+from doxa.structure.families.logistic.mode import solve, solve_transposed
 
 __all__ = ["CategoryFits", "category_fits", "fit_category", "log_probability", "slope_and_curvature"]
 
@@ -134,14 +135,8 @@ def _step(node: int, n_odds: int, d: int, own: NDArray[np.int16], weights: Ints,
             for row in range(weights.size):
                 total += left[k, row] * x[j, row]
             step[k, j] = total
-        for i in range(d):  # the two triangles of the Cholesky factor
-            for j in range(i):
-                step[k, i] -= products[i, j] * step[k, j]
-            step[k, i] /= products[i, i]
-        for i in range(d - 1, -1, -1):
-            for j in range(i + 1, d):
-                step[k, i] -= products[j, i] * step[k, j]
-            step[k, i] /= products[i, i]
+        solve(products, d, step[k])
+        solve_transposed(products, d, step[k])
     for j in range(d):  # 2 (I + J)
         total = 0.0
         for k in range(n_odds):
@@ -154,21 +149,17 @@ def _step(node: int, n_odds: int, d: int, own: NDArray[np.int16], weights: Ints,
 def log_probability(node: int, i: int, column: int, state: int, completion: Completion, fits: CategoryFits) -> float:
     """Log probability of the node's own cell in incomplete row i under the fit, with this state in the column."""
     own = state if node == column else np.int64(completion.rows[i, node])
-    _fill_odds(node, i, column, state, completion, fits)
-    top = 0.0
-    n_odds = completion.n_states[node] - 1
-    for k in range(n_odds):
-        top = max(top, fits.odds[k])
-    total = math.exp(-top)
-    for k in range(n_odds):
-        total += math.exp(fits.odds[k] - top)
+    top, total = _fill_odds(node, i, column, state, completion, fits)
     return (fits.odds[own - 1] if own > 0 else 0.0) - top - math.log(total)
 
 
 @hot
-def _fill_odds(node: int, i: int, column: int, state: int, completion: Completion, fits: CategoryFits) -> None:
-    theta, row = fits.theta[node], completion.n_complete + i
-    for k in range(completion.n_states[node] - 1):
+def _fill_odds(
+    node: int, i: int, column: int, state: int, completion: Completion, fits: CategoryFits
+) -> tuple[float, float]:
+    """Log odds into ``fits.odds``; the largest, 0 at least, and the sum of 1 and their exponentials over its own."""
+    theta, row, n_odds = fits.theta[node], completion.n_complete + i, completion.n_states[node] - 1
+    for k in range(n_odds):
         h, d = theta[k, 0], 1
         for j in range(fits.n_parents[node]):
             parent = fits.parents[node, j]
@@ -181,6 +172,13 @@ def _fill_odds(node: int, i: int, column: int, state: int, completion: Completio
                 h += theta[k, d + code - 1]
             d += completion.n_states[parent] - 1
         fits.odds[k] = h
+    top = 0.0
+    for k in range(n_odds):
+        top = max(top, fits.odds[k])
+    total = math.exp(-top)
+    for k in range(n_odds):
+        total += math.exp(fits.odds[k] - top)
+    return top, total
 
 
 @hot
@@ -197,14 +195,8 @@ def slope_and_curvature(
     place = completion.n_complete + i
     held = completion.numbers[column, place]
     completion.numbers[column, place] = value
-    _fill_odds(node, i, -1, 0, completion, fits)
+    top, total = _fill_odds(node, i, -1, 0, completion, fits)
     completion.numbers[column, place] = held
-    top, total = 0.0, 0.0
-    for k in range(n_odds):
-        top = max(top, fits.odds[k])
-    total = math.exp(-top)
-    for k in range(n_odds):
-        total += math.exp(fits.odds[k] - top)
     mean, square = 0.0, 0.0
     for k in range(n_odds):
         share, slope = math.exp(fits.odds[k] - top) / total, fits.theta[node, k, d]

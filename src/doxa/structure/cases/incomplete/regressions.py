@@ -47,9 +47,7 @@ class Regressions(NamedTuple):
     n_categories: NDArray[np.int64]  # (n_nodes,)
     categories: NDArray[np.int64]  # (n_nodes, most)
     fits: NDArray[np.float64]  # (n_nodes, most): intercept, slopes and residual variance of each configuration
-    is_fitted: NDArray[
-        np.int64
-    ]  # (n_nodes,): whether a number, or a category with numbers among its parents, has a fit
+    is_fitted: NDArray[np.int64]  # (n_nodes,): whether a number, or a category below numbers, has a fit
 
 
 def regressions(

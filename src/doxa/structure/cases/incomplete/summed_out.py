@@ -80,6 +80,7 @@ from doxa.structure.families.gaussian.box import (
 )
 from doxa.structure.families.gaussian.kinds import ConditionalGaussian
 from doxa.structure.families.kind import Data
+from doxa.structure.families.logistic.mode import solve, solve_transposed
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accepts, local_scores
@@ -580,7 +581,7 @@ def _draw_normal(factor: Floats, vector: Floats, size: int, rng: np.random.Gener
     """Draw from N(-K^-1 y, K^-1), given Cholesky's factor L of K and what L takes to y, which is replaced."""
     for s in range(size - 1, -1, -1):
         vector[s] = rng.standard_normal() - vector[s]
-    _solve_transposed(factor, vector, size)
+    solve_transposed(factor, size, vector)
 
 
 @hot
@@ -628,25 +629,7 @@ def _factorise_row(i: int, work: SummedWork) -> int:
 def _solve(matrix: Floats, vector: Floats, size: int) -> None:
     """Cholesky's factor of a matrix and the solution of L u = y, both in place."""
     factorise(matrix, size, 1e-300)
-    _solve_factor(matrix, vector, size)
-
-
-@hot
-def _solve_factor(matrix: Floats, vector: Floats, size: int) -> None:
-    """The solution of L u = y, in place."""
-    for s in range(size):
-        for k in range(s):
-            vector[s] -= matrix[s, k] * vector[k]
-        vector[s] /= matrix[s, s]
-
-
-@hot
-def _solve_transposed(matrix: Floats, vector: Floats, size: int) -> None:
-    """The solution of L' u = y, in place."""
-    for s in range(size - 1, -1, -1):
-        for k in range(s + 1, size):
-            vector[s] -= matrix[k, s] * vector[k]
-        vector[s] /= matrix[s, s]
+    solve(matrix, size, vector)
 
 
 @branching
@@ -696,13 +679,13 @@ def _expect(
     for i in range(first.size - 1):
         row, begin_of_row = n_complete + i, first[i]
         n_cells = _condition(i, values, cells, mean, precision, space)
-        _solve_transposed(matrix, vector, n_cells)
+        solve_transposed(matrix, n_cells, vector)
         for s in range(n_cells):
             values[column[begin_of_row + s], row] -= vector[s]
         for t in range(n_cells):  # the covariances, column by column
             for s in range(n_cells):
                 vector[s] = 1.0 if s == t else 0.0
-            _solve_factor(matrix, vector, n_cells)
-            _solve_transposed(matrix, vector, n_cells)
+            solve(matrix, n_cells, vector)
+            solve_transposed(matrix, n_cells, vector)
             for s in range(n_cells):
                 spread[column[begin_of_row + s], column[begin_of_row + t]] += vector[s]
