@@ -82,7 +82,7 @@ def check_move(sampler: str | StructureMove) -> StructureMove:
             raise ArgumentError(f"sampler is {sampler!r}; it must be one of {', '.join(map(repr, named))}")
         made: StructureMove = MOVES[sampler]()
         return made
-    if isinstance(sampler, type) or not hasattr(sampler, "advance"):
+    if not _is_move(sampler):
         raise ArgumentTypeError(
             f"sampler is {sampler!r}; it must be a name ({', '.join(map(repr, named))}) or a move such as SingleEdge()"
         )

@@ -106,10 +106,6 @@ class GaussianKind(FamilyKind):
         """That of a Cholesky factor: the sums of products are there."""
         return 0.05 + 0.02 * (1 + n_parents)
 
-    def most_configurations(self, n_rows: int) -> int | None:
-        """As many as rows: a column of numbers counts as one."""
-        return n_rows
-
 
 @dataclass(frozen=True)
 class BGe(GaussianKind):

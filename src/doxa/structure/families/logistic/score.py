@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.structure.families.counting import CALLED_RULE, CALLED_WITH_TABLE_RULE, Rule
+from doxa.structure.families.counting import CALLED_WITH_TABLE_RULE, Rule
 from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
 from doxa.structure.families.logistic.work import MOST_PARENTS
 
@@ -157,10 +157,6 @@ class Logistic(LogisticKind):
         """What the logistic scorer takes."""
         kind = _KIND[self.method]
         return LogisticRule(kind, 0.0, math.log(max(1, n_cases)), self.prior_scale, self.tolerance, 0.0, 0.0)
-
-    def rule(self, n_cases: int) -> Rule:
-        """What compiled loops are told."""
-        return Rule(CALLED_RULE, 0.0, math.log(max(1, n_cases)))
 
     def most_configurations(self, n_rows: int) -> int | None:  # noqa: ARG002
         """Any number: a regression needs no table."""
