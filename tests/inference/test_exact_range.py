@@ -95,3 +95,26 @@ def test_impossible_evidence_is_minus_infinity_even_in_logarithms(fallbacks):
     assert plan.joint([never, other]).log_z == -np.inf
     assert plan.most_probable([never, other]).states == (-1, -1)
     assert fallbacks
+
+
+@pytest.mark.parametrize("keep", [(), (1, 3)])
+def test_networks_together_and_one_by_one(keep, monkeypatch):
+    """Thirty networks of one graph: one in which nothing is possible, and one far less probable than the others."""
+    rng = np.random.default_rng(1)
+    sizes, scopes = (2, 3, 1, 2, 2), ((0,), (0, 1), (2, 1), (3, 1, 2), (4, 3))
+    tables = [np.log(rng.dirichlet(np.ones(4), (30, *(sizes[v] for v in scope)))[..., 0]) for scope in scopes]
+    tables[0][3] = -np.inf
+    tables[1][5, 1, :] = -np.inf
+    tables[2][7] -= 700.0
+    plan = plan_contraction(sizes, scopes, keep=keep)
+    for at_once in (2**18, 7 * plan.joint_cost.operations, 1):
+        monkeypatch.setattr(execution, "_AT_ONCE", at_once)
+        found = plan.joints(tables)
+        assert found.log_z.shape == (30,)
+        assert found.probabilities.shape == (30, *(sizes[v] for v in keep))
+        for t in range(30):
+            factors = [Factor(scope, own[t]) for scope, own in zip(scopes, tables, strict=True)]
+            log_z, probabilities = plan.joint(factors)
+            assert found.log_z[t] == pytest.approx(log_z, rel=1e-13)
+            np.testing.assert_allclose(found.probabilities[t], probabilities, rtol=1e-12)
+    assert found.log_z[3] == -math.inf

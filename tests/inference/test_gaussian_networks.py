@@ -11,9 +11,10 @@ from scipy.integrate import quad
 from scipy.stats import multivariate_normal, norm
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.exact import NormalMixture, conditional_distribution
-from doxa.inference.exact.gaussian import log_density
+from doxa.inference.exact import NormalMixture, conditional_distribution, gaussian
+from doxa.inference.exact.gaussian import Networks, condition, condition_each, log_density
 from doxa.models import Dag, GaussianNetwork, Regression
+from doxa.models.separation import requisite_families
 
 
 def random_network(seed, n=7, categories=(0, 2, 3)):
@@ -238,3 +239,49 @@ def test_networks_that_do_not_fit_are_refused():
         GaussianNetwork(line, {"x": Regression(0.0, [], 1.0), "y": Regression(0.0, [1.0, 2.0], 1.0)})
     named = GaussianNetwork(line, {"x": Regression(0.0, {}, 1.0), "y": Regression(0.0, {"x": 1.0}, 1.0)})
     assert pickle.loads(pickle.dumps(named)) == named
+
+
+ASKED_OF_MANY = {
+    "a number": ([4], {}, [], {}),
+    "numbers below what was seen": ([6, 1], {2: 1}, [5], {}),
+    "a category": ([3], {}, [4, 6], {}),
+    "both": ([0, 5], {3: 0}, [1], {}),
+    "set": ([6], {}, [1], {4: 0.7, 2: 1}),
+    "nothing": ([], {0: 1}, [1, 4, 5, 6], {}),
+}
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("question", ASKED_OF_MANY)
+@pytest.mark.parametrize("at_once", [gaussian._AT_ONCE, 1])
+def test_many_networks_as_one_by_one(question, whole, at_once, monkeypatch):
+    """Networks of many graphs and orders, in some of which a configuration is impossible."""
+    monkeypatch.setattr(gaussian, "_AT_ONCE", at_once)
+    targets, given, columns, do = ASKED_OF_MANY[question]
+    made = [random_network(seed, categories=(0, 2, 3)) for seed in range(12)]
+    never = {**made[1].tables, "v0": np.array([1.0, 0.0]) if not given.get(0) else np.array([0.0, 1.0])}
+    states = {name: own for name, own in zip(made[1].names, made[1].states, strict=True) if own}
+    made.append(GaussianNetwork(made[1].dag, made[1].regressions, never, states))
+    values = np.random.default_rng(1).normal(size=(3, len(columns)))
+    families = [requisite_families(one.parents, targets, [*given, *columns], do, whole=whole) for one in made]
+
+    def parameters(family, members):
+        assert all(family in families[t] for t in members)
+        name = made[0].names[family[0]]
+        if made[0].states[family[0]]:
+            return np.stack([made[t].tables[name] for t in members])
+        return Regression(*(np.stack(part) for part in zip(*(made[t].regressions[name] for t in members), strict=True)))
+
+    place = np.stack([np.argsort(one.order) for one in made])
+    networks = Networks(made[0].states, families, place, parameters)
+    found = condition_each(networks, targets, given, columns, values, do)
+    for network, one in zip(made, found, strict=True):
+        right = condition(network, targets, given, columns, values, do, whole=whole)
+        possible = [one.configurations.tolist().index(own) for own in right.configurations.tolist()]
+        rest = np.delete(np.exp(one.log_weights), possible, axis=1)
+        assert one.listed == right.listed
+        assert not rest.any()
+        np.testing.assert_allclose(one.log_evidence, right.log_evidence, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(one.log_weights[:, possible], right.log_weights, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(one.means[:, possible], right.means, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(one.sds[possible], right.sds, rtol=1e-11)

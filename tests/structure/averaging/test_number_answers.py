@@ -11,8 +11,10 @@ from scipy.stats import t as student
 import doxa
 from doxa.data.scaled import scaled
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.importance.numbers import Weighted, condition
 from doxa.models.bits import unpack_rows
 from doxa.structure import BGe, ConditionalGaussian
+from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.exact.enumeration import all_dags, enumerate_posterior
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.gaussian.parameters import GaussianFamily
@@ -377,3 +379,33 @@ def test_far_evidence_is_answered_with_a_note(learned):
     far = learned[1].query("b", given={"a": 50 + 10 * 50.0})
     assert "standard deviations from the column's mean" in far.notes[0]
     assert not learned[1].query("b", given={"a": 55.0}).notes
+
+
+@pytest.mark.parametrize("family", ["conditional_gaussian", "auto"])
+def test_networks_together_and_one_by_one(family):
+    """Draws over many graphs, with weighted draws where categories depend on numbers."""
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"sex": rng.choice(["f", "m"], 60), "size": rng.normal(0, 1, 60)})
+    frame["weight"] = 0.4 * frame["size"] + rng.normal(0, 1, 60)
+    frame["ill"] = np.where(rng.random(60) < 0.3 + 0.3 * (frame["weight"] > 0), "yes", "no")
+    posterior = doxa.learn(doxa.read_table(frame), family=family, seed=1)
+    draws = draw_networks(posterior, posterior.table, 60)
+    assert len(draws.of_graph) > 5
+    kinds = set()
+    values = np.array([[0.3], [-2.0]])
+    for question in (
+        ([2], {0: 1}, [1], values, {}),
+        ([3, 2], {}, [1], values, {}),
+        ([1], {}, [], values[:, :0], {2: 1.0}),
+    ):
+        for whole, only in ((False, None), (True, [3, 11, 40])):
+            found = draws.condition(*question, whole=whole, only=only)
+            for t, one in zip(range(60) if only is None else only, found, strict=True):
+                right = condition(draws.network(t), *question, draws.generator(t), whole=whole)
+                kinds.add(type(one))
+                assert type(one) is type(right)
+                np.testing.assert_allclose(one.log_evidence, right.log_evidence, rtol=1e-11, atol=1e-12)
+                np.testing.assert_allclose(one.log_weights, right.log_weights, rtol=1e-11, atol=1e-12)
+                np.testing.assert_allclose(one.means, right.means, rtol=1e-11, atol=1e-12)
+                np.testing.assert_allclose(one.sds, right.sds, rtol=1e-11)
+    assert (Weighted in kinds) == (family == "auto")

@@ -16,7 +16,7 @@ numbers, whose configurations are the components of a mixture.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,15 +28,16 @@ from doxa.inference.exact.mixture import NormalMixture
 from doxa.inference.exact.plan import ContractionPlan, plan_contraction
 from doxa.inference.exact.program import Budget, BudgetError, Cost
 from doxa.inference.propagation import ImpossibleEvidenceError
-from doxa.models.factors import Factor
-from doxa.models.gaussian import GaussianNetwork, check_number
+from doxa.models.gaussian import GaussianNetwork, Regression, check_number
 from doxa.models.separation import requisite_families
 
-__all__ = ["Conditioned", "condition", "conditional_distribution", "log_density"]
+__all__ = ["Conditioned", "Networks", "condition", "condition_each", "conditional_distribution", "log_density"]
 
 Floats = NDArray[np.float64]
+Family = tuple[int, tuple[int, ...]]  # child and parents
 
 _MOST_CONFIGURATIONS = 2**16  # of a mixture
+_AT_ONCE = 2**18  # numbers of networks that are conditioned together
 _BUDGET = Budget()
 
 
@@ -108,7 +109,6 @@ def condition(
     BudgetError
         If too many configurations of categories are left, or the network of the categories is too wide.
     """
-    known = {**given, **{v: int(k) for v, k in do.items() if network.states[v]}}
     families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
     for child, _ in families:
         if network.names[child] in network.log_odds:
@@ -116,48 +116,112 @@ def condition(
                 f"the answer depends on {network.names[child]!r}, a category that depends on numbers, and there is no "
                 "exact answer; doxa.infer has one by weighted draws"
             )
-    is_number = [not labels for labels in network.states]
-    asked = [v for v in targets if not is_number[v]]
-    above = {p for child, own in families if is_number[child] for p in own if not is_number[p] and p not in known}
-    listed = tuple(sorted(above.union(asked)))
-    log_p, configurations, constant = _categories(network, families, known, listed)
-    inside = [child for child in network.order if is_number[child] and any(child == own for own, _ in families)]
-    fixed = sorted({p for v in inside for p in network.parents[v] if is_number[p] and p not in inside})
-    means, scatter = _lines(network, inside, fixed, known, listed, configurations)
+
+    def parameters(family: Family, _: NDArray[np.intp]) -> Regression | Floats:
+        name = network.names[family[0]]
+        if name in network.tables:
+            return network.tables[name][None]
+        return Regression(*(part[None] for part in network.regressions[name]))
+
+    alone = Networks(network.states, [families], np.argsort(network.order)[None], parameters)
+    return condition_each(alone, targets, given, columns, values, do)[0]
+
+
+class Networks(NamedTuple):
+    """Networks of the same nodes, as far as an answer depends on them."""
+
+    states: tuple[tuple[str, ...], ...]
+    families: Sequence[tuple[Family, ...]]  # of each network, as `requisite_families` finds them
+    place: NDArray[np.int64]  # (n_networks, n_nodes): increases from parents to children
+    parameters: Callable[[Family, NDArray[np.intp]], Regression | Floats]
+    # of a family, in networks that have it, by position: their regressions or tables, the network on the first axis
+
+
+class _Part(NamedTuple):
+    """What networks that are conditioned together have in common, whatever their edges."""
+
+    inside: tuple[int, ...]  # numbers that are random
+    fixed: tuple[int, ...]  # numbers that stand as they are, and have children among these
+    listed: tuple[int, ...]  # categories that are listed
+
+
+def condition_each(
+    networks: Networks,
+    targets: Sequence[int],
+    given: Mapping[int, int],
+    columns: Sequence[int],
+    values: Floats,
+    do: Mapping[int, float],
+) -> list[Conditioned]:
+    """`condition` in each of many networks; those that need the same nodes are conditioned together."""
+    states = networks.states
+    known = {**given, **{v: int(k) for v, k in do.items() if states[v]}}
+    asked = {v for v in targets if states[v]}
+    parts: dict[tuple[Family, ...], _Part] = {}
+    members: dict[_Part, list[int]] = {}
+    for t, families in enumerate(networks.families):
+        if families not in parts:
+            above = {p for child, own in families if not states[child] for p in own}
+            inside = tuple(child for child, _ in families if not states[child])
+            listed = asked.union(p for p in above if states[p] and p not in known)
+            fixed = (p for p in above if not states[p] and p not in inside)
+            parts[families] = _Part(inside, tuple(sorted(fixed)), tuple(sorted(listed)))
+        members.setdefault(parts[families], []).append(t)
+    found: dict[int, Conditioned] = {}
+    for part, own in members.items():
+        n_configurations = _check_size([len(states[v]) for v in part.listed])
+        size = n_configurations * max(1, len(part.inside)) * (len(part.inside) + len(values))
+        at_once = max(1, _AT_ONCE // size)
+        for first in range(0, len(own), at_once):
+            some = np.array(own[first : first + at_once])
+            together = _condition_part(networks, some, part, known, targets, columns, values, do)
+            found.update(zip(some.tolist(), together, strict=True))
+    return [found[t] for t in range(len(networks.families))]
+
+
+def _condition_part(
+    networks: Networks,
+    members: NDArray[np.intp],
+    part: _Part,
+    known: Mapping[int, int],
+    targets: Sequence[int],
+    columns: Sequence[int],
+    values: Floats,
+    do: Mapping[int, float],
+) -> list[Conditioned]:
+    """Axes are the network, the row of evidence, the configuration of categories, the number."""
+    log_p, configurations, constant = _categories(networks, members, part, known)
+    means, scatter = _lines(networks, members, part, known, configurations)
     at = {v: k for k, v in enumerate(columns)}
-    set_to = np.empty((len(values), len(fixed)))
-    for k, v in enumerate(fixed):
+    set_to = np.empty((len(values), len(part.fixed)))
+    for k, v in enumerate(part.fixed):
         set_to[:, k] = float(do[v]) if v in do else values[:, at[v]]
-    mean = means[None, :, :, 0] + np.einsum("kmf,rf->rkm", means[:, :, 1:], set_to)
-    place = {v: k for k, v in enumerate(inside)}
+    mean = means[:, None, ..., 0] + np.einsum("nkmf,rf->nrkm", means[..., 1:], set_to)
+    place = {v: k for k, v in enumerate(part.inside)}
     seen = [v for v in columns if v in place]
-    numbers = [place[v] for v in targets if is_number[v]]
-    own_mean, own_scatter = mean[:, :, numbers], scatter[:, numbers]
-    log_weights = np.broadcast_to(log_p, (len(values), len(log_p)))
+    numbers = [place[v] for v in targets if not networks.states[v]]
+    own_mean, own_scatter = mean[..., numbers], scatter[:, :, numbers]
+    log_weights = np.broadcast_to(log_p[:, None], mean.shape[:3])
     if seen:
         rows = [place[v] for v in seen]
-        q, r = np.linalg.qr(scatter[:, rows].transpose(0, 2, 1))
-        diagonal = np.abs(np.diagonal(r, axis1=1, axis2=2))
+        q, r = np.linalg.qr(scatter[:, :, rows].swapaxes(2, 3))
+        diagonal = np.abs(np.diagonal(r, axis1=2, axis2=3))
         if not (diagonal > 0).all():
             raise ArgumentError(
                 "given names numbers of which one follows from the others without scatter; leave it out"
             )
-        apart = values[:, [at[v] for v in seen]][:, None, :] - mean[:, :, rows]
-        z = np.linalg.solve(r.transpose(0, 2, 1), apart.transpose(1, 2, 0))  # (configuration, seen, row)
-        log_seen = -0.5 * (z**2).sum(axis=1) - np.log(diagonal).sum(axis=1)[:, None]
-        log_weights = log_weights + log_seen.T - 0.5 * len(seen) * math.log(2 * math.pi)
+        apart = values[:, [at[v] for v in seen]][:, None, :] - mean[..., rows]
+        z = np.linalg.solve(r.swapaxes(2, 3), apart.transpose(0, 2, 3, 1))  # (network, configuration, seen, row)
+        log_seen = -0.5 * (z**2).sum(axis=2) - np.log(diagonal).sum(axis=2)[..., None]
+        log_weights = log_weights + log_seen.swapaxes(1, 2) - 0.5 * len(seen) * math.log(2 * math.pi)
         share = own_scatter @ q
-        own_mean = own_mean + (share @ z).transpose(2, 0, 1)
-        own_scatter = own_scatter - share @ q.transpose(0, 2, 1)
-    total = np.logaddexp.reduce(log_weights, axis=1)  # SciPy's function takes longer than all the rest of a small table
-    return Conditioned(
-        total + constant,
-        log_weights - total[:, None],
-        own_mean,
-        np.sqrt((own_scatter**2).sum(axis=2)),
-        listed,
-        configurations,
-    )
+        own_mean = own_mean + (share @ z).transpose(0, 3, 1, 2)
+        own_scatter = own_scatter - share @ q.swapaxes(2, 3)
+    total = np.logaddexp.reduce(log_weights, axis=2)  # SciPy's function takes longer than all the rest of a small table
+    log_evidence, log_weights = total + constant[:, None], log_weights - total[..., None]
+    sds = np.sqrt((own_scatter**2).sum(axis=3))
+    each = zip(log_evidence, log_weights, own_mean, sds, strict=True)
+    return [Conditioned(*own, part.listed, configurations) for own in each]
 
 
 def conditional_distribution(
@@ -265,79 +329,113 @@ def _plan(sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], keep: tup
     return made
 
 
-def _categories(
-    network: GaussianNetwork,
-    families: Sequence[tuple[int, tuple[int, ...]]],
-    known: Mapping[int, int],
-    listed: Sequence[int],
-) -> tuple[Floats, NDArray[np.int64], float]:
-    """Log probability of each possible configuration of the listed categories, the configurations, and a constant."""
-    own = [(*parents, child) for child, parents in families if network.states[child]]
-    constant, cut = 0.0, []
-    for members in own:
-        table = network.tables[network.names[members[-1]]][tuple(known.get(v, slice(None)) for v in members)]
-        free = tuple(v for v in members if v not in known)
-        with np.errstate(divide="ignore"):
-            log_table = np.log(table)
-        if free:
-            cut.append((free, log_table))
-        else:
-            constant += float(log_table)
-    sizes = [len(network.states[v]) for v in listed]
-    if math.prod(sizes) > _MOST_CONFIGURATIONS:
-        n = math.prod(sizes)
+def _check_size(sizes: Sequence[int]) -> int:
+    """How many configurations there are; refuses too many."""
+    n = math.prod(sizes)
+    if n > _MOST_CONFIGURATIONS:
         what = f"a mixture over the {n} configurations of categories above numbers"
         raise BudgetError(what, Cost(n, 8 * n), Budget(_MOST_CONFIGURATIONS, 8 * _MOST_CONFIGURATIONS))
-    log_p, configurations = np.zeros(1), np.zeros((1, len(listed)), dtype=np.int64)
-    if cut:
-        free_nodes = sorted({v for scope, _ in cut for v in scope})
-        number = {v: k for k, v in enumerate(free_nodes)}
-        scopes = tuple(tuple(number[v] for v in scope) for scope, _ in cut)
-        plan = _plan(tuple(len(network.states[v]) for v in free_nodes), scopes, tuple(number[v] for v in listed))
-        joint = plan.joint([Factor(scope, table) for scope, (_, table) in zip(scopes, cut, strict=True)])
-        constant += joint.log_z
-        probabilities = joint.probabilities.ravel()
-        possible = np.flatnonzero(probabilities > 0)
-        log_p = np.log(probabilities[possible])
-        if listed:
-            configurations = np.stack(np.unravel_index(possible, sizes), axis=1)
-    if constant == -math.inf:
+    return n
+
+
+def _sharing(networks: Networks, members: NDArray[np.intp], *, numbers: bool) -> dict[tuple[Family, ...], list[int]]:
+    """Places among the members of those that have the same families of numbers, or of categories."""
+    found: dict[tuple[Family, ...], list[int]] = {}
+    for k, t in enumerate(members.tolist()):
+        own = tuple(family for family in networks.families[t] if numbers != bool(networks.states[family[0]]))
+        found.setdefault(own, []).append(k)
+    return found
+
+
+def _categories(
+    networks: Networks, members: NDArray[np.intp], part: _Part, known: Mapping[int, int]
+) -> tuple[Floats, NDArray[np.int64], Floats]:
+    """Log probability of configurations of the listed categories, (n_members, n_configurations), these, and a constant.
+
+    Configurations that are possible in none of the networks are left out.
+    """
+    sizes = [len(networks.states[v]) for v in part.listed]
+    log_p, constant = np.zeros((len(members), math.prod(sizes))), np.zeros(len(members))
+    for families, at in _sharing(networks, members, numbers=False).items():
+        log_p[at], constant[at] = _joint(networks, members[at], families, part.listed, known)
+    if (constant == -math.inf).any():
         raise ImpossibleEvidenceError("given has probability zero; leave out part of it")
-    return log_p, configurations, constant
+    possible = np.flatnonzero((log_p > -math.inf).any(axis=0))
+    configurations = np.zeros((1, 0), dtype=np.int64)
+    if part.listed:
+        configurations = np.stack(np.unravel_index(possible, sizes), axis=1)
+    return log_p[:, possible], configurations, constant
+
+
+def _joint(
+    networks: Networks,
+    members: NDArray[np.intp],
+    families: Sequence[Family],
+    listed: Sequence[int],
+    known: Mapping[int, int],
+) -> tuple[Floats, Floats]:
+    """Log probability of each configuration of the listed categories, and that of what is known of all."""
+    constant, scopes, tables = np.zeros(len(members)), [], []
+    for child, parents in families:
+        cut = tuple(known.get(v, slice(None)) for v in (*parents, child))
+        with np.errstate(divide="ignore"):
+            log_table = np.log(np.asarray(networks.parameters((child, parents), members))[:, *cut])
+        free = tuple(v for v in (*parents, child) if v not in known)
+        if free:
+            scopes.append(free)
+            tables.append(log_table)
+        else:
+            constant += log_table
+    if not scopes:
+        return np.zeros((len(members), 1)), constant
+    free_nodes = sorted({v for scope in scopes for v in scope})
+    number = {v: k for k, v in enumerate(free_nodes)}
+    plan = _plan(
+        tuple(len(networks.states[v]) for v in free_nodes),
+        tuple(tuple(number[v] for v in scope) for scope in scopes),
+        tuple(number[v] for v in listed),
+    )
+    joints = plan.joints(tables)
+    with np.errstate(divide="ignore"):
+        return np.log(joints.probabilities.reshape(len(members), -1)), constant + joints.log_z
 
 
 def _lines(
-    network: GaussianNetwork,
-    inside: Sequence[int],
-    fixed: Sequence[int],
+    networks: Networks,
+    members: NDArray[np.intp],
+    part: _Part,
     known: Mapping[int, int],
-    listed: Sequence[int],
     configurations: NDArray[np.int64],
 ) -> tuple[Floats, Floats]:
     """Of the numbers inside: means as (1, those that are fixed) give them, and how they depend on scatter.
 
-    Shapes (n_configurations, n_inside, 1 + n_fixed) and (n_configurations, n_inside, n_inside).
+    Shapes (n_members, n_configurations, n_inside, 1 + n_fixed) and (n_members, n_configurations, n_inside, n_inside).
     """
-    k, m = len(configurations), len(inside)
-    place = {v: i for i, v in enumerate(inside)}
-    constant = {v: 1 + i for i, v in enumerate(fixed)}
-    column = {v: i for i, v in enumerate(listed)}
-    system, right, sds = np.zeros((k, m, m)), np.zeros((k, m, 1 + len(fixed))), np.zeros((k, m))
-    system[:, range(m), range(m)] = 1.0
-    for i, v in enumerate(inside):
-        regression = network.regressions[network.names[v]]
-        at: tuple[NDArray[np.int64] | int, ...] = tuple(
-            known[p] if p in known else configurations[:, column[p]] for p in network.parents[v] if network.states[p]
-        )
-        right[:, i, 0] = regression.intercept[at]
-        sds[:, i] = regression.sd[at]
-        on = [p for p in network.parents[v] if not network.states[p]]
-        if on:
-            slopes = np.broadcast_to(regression.coefficients[at], (k, len(on)))
-            for slope, p in zip(slopes.T, on, strict=True):
-                if p in place:
-                    system[:, i, place[p]] = -slope
-                else:
-                    right[:, i, constant[p]] = slope
+    n, k, m = len(members), len(configurations), len(part.inside)
+    order = np.argsort(networks.place[members][:, list(part.inside)], axis=1, kind="stable")
+    rank = np.argsort(order, axis=1)  # in each network, parents before children
+    place = dict(zip(part.inside, rank.T, strict=True))
+    constant = {v: 1 + i for i, v in enumerate(part.fixed)}
+    column = {v: i for i, v in enumerate(part.listed)}
+    system, right, sds = np.zeros((n, k, m, m)), np.zeros((n, k, m, 1 + len(part.fixed))), np.zeros((n, k, m))
+    system[..., range(m), range(m)] = 1.0
+    of_family: dict[Family, list[int]] = {}
+    for families, at in _sharing(networks, members, numbers=True).items():
+        for family in families:
+            of_family.setdefault(family, []).extend(at)
+    for (v, parents), at in of_family.items():
+        own = networks.parameters((v, parents), members[at])
+        assert isinstance(own, Regression)
+        cut = tuple(known[p] if p in known else configurations[:, column[p]] for p in parents if networks.states[p])
+        right[at, :, place[v][at], 0] = own.intercept[:, *cut].reshape(len(at), -1)
+        sds[at, :, place[v][at]] = own.sd[:, *cut].reshape(len(at), -1)
+        for i, p in enumerate(p for p in parents if not networks.states[p]):
+            slope = own.coefficients[:, *cut, i].reshape(len(at), -1)
+            if p in place:
+                system[at, :, place[v][at], place[p][at]] = -slope
+            else:
+                right[at, :, place[v][at], constant[p]] = slope
     solved = np.linalg.inv(system)  # lower triangular with a diagonal of 1
-    return solved @ right, solved * sds[:, None, :]
+    back = rank[:, None, :, None]
+    means, scatter = solved @ right, solved * sds[:, :, None, :]
+    return np.take_along_axis(means, back, axis=2), np.take_along_axis(scatter, back, axis=2)

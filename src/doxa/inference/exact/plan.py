@@ -1,8 +1,9 @@
 """`plan_contraction`: everything about an exact answer that the values of the factors do not change.
 
 A plan finds the contraction tree, counts what each kind of answer costs, and answers: all marginals and log Z
-(`ContractionPlan.run`), the joint distribution of a few variables (`ContractionPlan.joint`), the most probable states
-(`ContractionPlan.most_probable`).  New evidence on the same variables changes values only, so a plan serves it again.
+(`ContractionPlan.run`), the joint distribution of a few variables (`ContractionPlan.joint`, of many networks together
+`ContractionPlan.joints`), the most probable states (`ContractionPlan.most_probable`).  New evidence on the same
+variables changes values only, so a plan serves it again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from doxa.inference.exact.tree import ContractionTree, Scope, TooWideError, grow
 from doxa.models.factors import Factor
 from doxa.sampling.runner import single_threaded_products
 
-__all__ = ["ContractionPlan", "ExactResult", "Joint", "MostProbable", "plan_contraction"]
+__all__ = ["ContractionPlan", "ExactResult", "Joint", "Joints", "MostProbable", "plan_contraction"]
+
+_AT_ONCE = 2**18  # operations of `joints` for which networks are put together
 
 
 class Run(NamedTuple):
@@ -231,6 +234,13 @@ class Joint(NamedTuple):
     probabilities: NDArray[np.float64]  # shape (n_states of each variable kept...), sums to 1; nan where log_z is -inf
 
 
+class Joints(NamedTuple):
+    """`Joint` of many networks."""
+
+    log_z: NDArray[np.float64]  # (n_networks,)
+    probabilities: NDArray[np.float64]  # (n_networks, n_states of each variable kept...), as of `Joint`
+
+
 @dataclass(frozen=True)
 class ContractionPlan:
     """How to sum over all states of a network; made by `plan_contraction`."""
@@ -309,6 +319,41 @@ class ContractionPlan:
         known = root.reshape([size if v in is_there else 1 for v, size in zip(self.keep, shape, strict=True)])
         spread = np.broadcast_to(known, shape)
         return Joint(run.log_z, spread / spread.sum())
+
+    def joints(self, tables: Sequence[NDArray[np.float64]]) -> Joints:
+        """`joint` of networks whose tables differ, together: which of them it is is one more variable, that is kept.
+
+        Parameters
+        ----------
+        tables : sequence of ndarray, shape (n_networks, n_states of each variable...)
+            Log values over the plan's scopes, one table at least.
+        """
+        self.budget.check(self.joint_cost, f"the joint distribution of {len(self.keep)} variables of this network")
+        at_once = max(1, _AT_ONCE // max(1, self.joint_cost.operations))
+        firsts = range(0, len(tables[0]), at_once)
+        parts = [self._joints([table[first : first + at_once] for table in tables]) for first in firsts]
+        return Joints(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _joints(self, tables: Sequence[NDArray[np.float64]]) -> Joints:
+        plan = self._of_many(len(tables[0]))
+        log_z, together = plan.joint([Factor(scope, own) for scope, own in zip(plan.scopes, tables, strict=True)])
+        shares = together.sum(axis=tuple(range(1, together.ndim)), keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            probabilities, log_shares = together / shares, np.log(shares.ravel())
+        return Joints(np.where(shares.ravel() > 0, log_z + log_shares, -math.inf), probabilities)
+
+    def _of_many(self, n: int) -> ContractionPlan:
+        """The plan of n networks together."""
+        if n not in self._plans:
+            which = len(self.n_states)
+            scopes = [(which, *scope) for scope in self.scopes]
+            budget = None if n > 1 else self.budget
+            self._plans[n] = plan_contraction((*self.n_states, n), scopes, keep=(which, *self.keep), budget=budget)
+        return self._plans[n]
+
+    @cached_property
+    def _plans(self) -> dict[int, ContractionPlan]:
+        return {}
 
     def most_probable(self, factors: Sequence[Factor]) -> MostProbable:
         """The states of largest probability, by a forward pass and a way back; arguments as in `run`."""

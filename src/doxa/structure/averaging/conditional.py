@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, plan_contraction
-from doxa.models.factors import Factor
 from doxa.models.separation import requisite_families
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
@@ -80,27 +79,27 @@ def conditional_draws(draws: NetworkDraws, question: Question, budget: Budget) -
     BudgetError
         If exact inference in a pruned network costs more than its budget.
     """
-    programs: dict[tuple[Family, ...], _Program] = {}
     drawn = np.empty((len(draws), len(question.labels)))
-    smooth = np.empty_like(drawn)
-    for t, parents in enumerate(draws.parents):
-        families = requisite_families(parents, question.target, question.given, question.do)
-        program = _program(programs, draws, question, families, t, budget)
-        drawn[t], _ = _run(draws, question, program, t, mean=False)
-        linear = is_linear(families, question.given)
-        smooth[t] = _run(draws, question, program, t, mean=True)[0] if linear else drawn[t]
+    smooth, log_z = np.empty_like(drawn), np.empty(len(draws))
+    for families, members in _sharing(draws, question, whole=False).items():
+        program = _program(draws, question, families, int(members[0]), budget)
+        drawn[members], log_z[members] = _run(draws, question, program, members, mean=False)
+        if is_linear(families, question.given):
+            smooth[members], _ = _run(draws, question, program, members, mean=True)
+        else:
+            smooth[members] = drawn[members]
+    _check_possible(log_z)
     return Conditionals(drawn, smooth)
 
 
 def weighted_conditionals(draws: NetworkDraws, question: Question, budget: Budget) -> Weighted:
     """p(target | given, do) and log p(given | do), both in the network of posterior mean parameters of every graph."""
-    programs: dict[tuple[Family, ...], _Program] = {}
     found = np.empty((len(draws), len(question.labels)))
     log_evidence = np.empty(len(draws))
-    for t, parents in enumerate(draws.parents):
-        families = requisite_families(parents, question.target, question.given, question.do, whole=True)
-        program = _program(programs, draws, question, families, t, budget)
-        found[t], log_evidence[t] = _run(draws, question, program, t, mean=True)
+    for families, members in _sharing(draws, question, whole=True).items():
+        program = _program(draws, question, families, int(members[0]), budget)
+        found[members], log_evidence[members] = _run(draws, question, program, members, mean=True)
+    _check_possible(log_evidence)
     return Weighted(found, log_evidence)
 
 
@@ -111,16 +110,16 @@ def read_budget(budget: Budget | int | None, n_networks: int) -> Budget:
     return budget if isinstance(budget, Budget) else Budget(operations=budget)
 
 
-def _program(
-    programs: dict[tuple[Family, ...], _Program],
-    draws: NetworkDraws,
-    question: Question,
-    families: tuple[Family, ...],
-    t: int,
-    budget: Budget,
-) -> _Program:
-    if families in programs:
-        return programs[families]
+def _sharing(draws: NetworkDraws, question: Question, *, whole: bool) -> dict[tuple[Family, ...], NDArray[np.intp]]:
+    """Networks by the families on which the answer depends: equal pruned graphs are asked together."""
+    found: dict[tuple[Family, ...], list[int]] = {}
+    for parents, members in draws.of_graph.items():
+        families = requisite_families(parents, question.target, question.given, question.do, whole=whole)
+        found.setdefault(families, []).extend(members)
+    return {families: np.sort(members) for families, members in found.items()}
+
+
+def _program(draws: NetworkDraws, question: Question, families: tuple[Family, ...], t: int, budget: Budget) -> _Program:
     known = question.given | question.do
     members = [(*parents, child) for child, parents in families]
     free = sorted({v for own in members for v in own if v not in known})
@@ -136,23 +135,28 @@ def _program(
     except BudgetError as error:
         what = f"network {t + 1} of {len(draws)}, of which {len(free)} nodes matter to this question,"
         raise BudgetError(what, error.cost, budget) from None
-    programs[families] = _Program(families, scopes, cuts, plan)
-    return programs[families]
+    return _Program(families, scopes, cuts, plan)
 
 
 def _run(
-    draws: NetworkDraws, question: Question, program: _Program, t: int, *, mean: bool
-) -> tuple[Floats | float, float]:
-    """Probabilities of the labels, and the log of what they were divided by."""
-    factors = []
-    constant = 0.0
+    draws: NetworkDraws, question: Question, program: _Program, members: NDArray[np.intp], *, mean: bool
+) -> tuple[Floats, Floats]:
+    """Probabilities of the labels in networks that share a program, and the logs of what they were divided by."""
+    tables = []
+    constant = np.zeros(len(members))
     for family, scope, cut in zip(program.families, program.scopes, program.cuts, strict=True):
-        table = draws.log_table(t, family[0], mean)[cut]
+        own = draws.log_tables(family, members, mean=mean)[:, *cut]
         if scope:
-            factors.append(Factor(scope, table))
+            tables.append(own)
         else:
-            constant += float(table)
-    found = program.plan.joint(factors)
-    if found.log_z == -np.inf:
-        raise ArgumentError(f"given has probability zero in network {t + 1} of {len(draws)}; leave out part of it")
-    return found.probabilities[... if question.event is None else question.event], constant + found.log_z
+            constant += own
+    found = program.plan.joints(tables)
+    at: tuple[slice | int, ...] = (slice(None), *(question.event or ()))
+    return found.probabilities[at].reshape(len(members), -1), constant + found.log_z
+
+
+def _check_possible(log_z: Floats) -> None:
+    impossible = np.flatnonzero(log_z == -np.inf)
+    if impossible.size:
+        t = int(impossible[0])
+        raise ArgumentError(f"given has probability zero in network {t + 1} of {len(log_z)}; leave out part of it")

@@ -122,6 +122,14 @@ class NetworkDraws:
         return found
 
     @cached_property
+    def of_graph(self) -> dict[tuple[tuple[int, ...], ...], list[int]]:
+        """The networks of each graph, by the parents of its nodes."""
+        found: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+        for t, sets in enumerate(self.parents):
+            found.setdefault(tuple(sets), []).append(t)
+        return found
+
+    @cached_property
     def users(self) -> dict[Family, NDArray[np.intp]]:
         """The networks that have each family, increasing."""
         lists: dict[Family, list[int]] = {}
@@ -199,6 +207,12 @@ class NetworkDraws:
         means = self.mean_tables(family)
         return means[self.place[t][node] if len(means) > 1 else 0]  # type: ignore[no-any-return]
 
+    def log_tables(self, family: Family, networks: NDArray[np.intp], *, mean: bool) -> Floats:
+        """`log_table` of networks that all have the family: these on the first axis."""
+        at = np.searchsorted(self.users[family], networks)
+        found = self.mean_tables(family) if mean else self.drawn_tables(family)
+        return found[at] if len(found) > 1 else np.broadcast_to(found, (len(networks), *found.shape[1:]))
+
     def dag(self, t: int) -> Dag:
         """The graph of one of the networks."""
         return Dag.from_rows(self.rows[t], self.names)
@@ -242,7 +256,7 @@ class NetworkDraws:
         made.completed = self.completed if completed is None else completed
         own = [tuple(np.flatnonzero(column).tolist()) for column in dag.adjacency.T]
         made.__dict__ |= {"parents": [own] * len(self), "_drawn": {}, "_means": {}, "_parameters": {}}
-        for kept in ("users", "place"):
+        for kept in ("of_graph", "users", "place"):
             made.__dict__.pop(kept, None)
         return made
 

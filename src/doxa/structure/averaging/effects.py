@@ -29,7 +29,6 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.intervals import StudentInterval
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, plan_contraction
-from doxa.inference.importance.numbers import condition
 from doxa.models.bits import unpack_rows
 from doxa.models.factors import Factor
 from doxa.models.gaussian import check_number
@@ -397,16 +396,16 @@ def _states_set(draws: NetworkDraws, pair: _Pair, level: int) -> tuple[Floats, F
 
 def _numbers_set(draws: GaussianDraws, pair: _Pair, level: float) -> Floats:
     """Probability of the state, or mean of the number, in every network."""
-    return np.array([_asked(draws, t, pair.of, level, pair.on, pair.state) for t in range(len(draws))])
+    return _asked(draws, pair.of, level, pair.on)[:, pair.state or 0]
 
 
-def _asked(draws: GaussianDraws, t: int, of: int, level: float, on: int, state: int | None) -> Any:
+def _asked(draws: GaussianDraws, of: int, level: float, on: int, only: Sequence[int] | None = None) -> Floats:
+    """Probability of each state, or mean of a number, in networks; shape (n_networks, n_states or 1)."""
     do = {of: level if draws.is_number[of] else int(level)}
-    found = condition(draws.all[t], (on,), {}, [], np.empty((1, 0)), do, draws.generator(t))
-    if not draws.is_number[on]:
-        probabilities = found.state_probabilities(on, draws.n_states[on])[0]
-        return probabilities if state is None else probabilities[state]
-    return draws.in_unit(on, found.mixture()).mean
+    found = draws.condition((on,), {}, [], np.empty((1, 0)), do, only=only)
+    if draws.is_number[on]:
+        return np.array([[draws.in_unit(on, one.mixture()).mean] for one in found])
+    return np.array([one.state_probabilities(on, draws.n_states[on])[0] for one in found])
 
 
 def _straight_lines(draws: NetworkDraws) -> Floats | None:
@@ -415,9 +414,8 @@ def _straight_lines(draws: NetworkDraws) -> Floats | None:
         return None
     n = len(draws.names)
     unexplained = np.broadcast_to(np.eye(n), (len(draws), n, n)).copy()
-    for t, network in enumerate(draws.all):
-        for node, name in enumerate(draws.names):
-            unexplained[t, node, list(draws.parents[t][node])] = -network.regressions[name].coefficients
+    for (node, parents), members in draws.users.items():
+        unexplained[members[:, None], node, list(parents)] = -draws.parameters_in_units((node, parents)).coefficients
     return np.asarray(np.linalg.inv(unexplained))
 
 
@@ -429,9 +427,10 @@ def _numbers_changed(draws: GaussianDraws, of: int, levels: tuple[float, float],
             continue
         size = draws.n_states[on]
         found = np.zeros((len(draws), 1 if draws.is_number[on] else size))
-        for t in np.flatnonzero(reach[:, of, on]).tolist():
-            before, after = (_asked(draws, t, of, level, on, None) for level in levels)
-            found[t] = after - before
+        reached = np.flatnonzero(reach[:, of, on])
+        if reached.size:
+            before, after = (_asked(draws, of, level, on, reached.tolist()) for level in levels)
+            found[reached] = after - before
         if draws.is_number[on]:
             changes[on, None] = found[:, 0]
         else:

@@ -5,7 +5,7 @@ Parameters are drawn in the scaled units in which families are scored, and come 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from doxa.data.scaled import Scaled, scaled
 from doxa.data.transforms import TRANSFORMS
 from doxa.errors import ArgumentError
+from doxa.inference.exact.gaussian import Conditioned, Networks, condition_each
 from doxa.inference.exact.mixture import NormalMixture, TransformedMixture
+from doxa.inference.importance.numbers import Weighted, condition
+from doxa.models.bits import unpack_rows
 from doxa.models.dag import Dag
 from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
+from doxa.models.separation import requisite_families
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.cases.incomplete.missing_cells import MissingCells, completion_of, completion_rows, missing_cells_of
+from doxa.structure.posterior.relations import descendant_rows
 
 __all__ = ["GaussianDraws"]
 
@@ -37,6 +42,7 @@ class GaussianDraws(NetworkDraws):
         self.is_number = self.completed.table.is_number
         self._numbers: dict[Family, Any] = {}
         self._whole: dict[Family, Any] = {}
+        self._in_units: dict[Family, Any] = {}
 
     @cached_property
     def scaling(self) -> Scaled:
@@ -186,17 +192,77 @@ class GaussianDraws(NetworkDraws):
         regressions: dict[str, Regression] = {}
         log_odds: dict[str, LogOdds] = {}
         for node, name in enumerate(self.names):
-            family = node, self.parents[t][node]
-            made = self.in_units(family, [part[self.place[t][node]] for part in self.family_draws(family)])
+            made, at = self.parameters_in_units((node, self.parents[t][node])), self.place[t][node]
             if isinstance(made, Regression):
-                regressions[name] = made
+                regressions[name] = Regression(*(part[at, ...] for part in made))
             elif isinstance(made, LogOdds):
-                log_odds[name] = made
+                log_odds[name] = LogOdds(*(part[at, ...] for part in made))
             else:
-                tables[name] = made
+                tables[name] = made[at]
         return GaussianNetwork.of_checked(
             Dag.from_rows(self.rows[t], self.names), self.states, tables, regressions, tuple(self.parents[t]), log_odds
         )
+
+    def parameters_in_units(self, family: Family) -> Any:
+        """`family_draws` in the units of the table, of each network that has the family: the first axis."""
+        if family not in self._in_units:
+            made = self.in_units(family, self.family_draws(family))
+            for part in made if isinstance(made, tuple) else (made,):
+                part.setflags(write=False)
+            self._in_units[family] = made
+        return self._in_units[family]
+
+    def condition(
+        self,
+        targets: Sequence[int],
+        given: Mapping[int, int],
+        columns: Sequence[int],
+        values: Floats,
+        do: Mapping[int, float],
+        *,
+        whole: bool = False,
+        only: Sequence[int] | None = None,
+    ) -> list[Conditioned | Weighted]:
+        """`doxa.inference.importance.numbers.condition` of every network; exact answers are found together.
+
+        The other arguments are as there; ``only`` names the networks that are asked, all if left out.
+        """
+        asked = range(len(self)) if only is None else only
+        families = self._requisite(targets, [*given, *columns], do, whole=whole)
+        exact = [t for t in asked if not any(map(self._has_odds, families[t]))]
+
+        def parameters(family: Family, members: NDArray[np.intp]) -> Any:
+            own = self.parameters_in_units(family)
+            at = np.searchsorted(self.users[family], np.array(exact)[members])
+            return Regression(*(part[at] for part in own)) if isinstance(own, Regression) else own[at]
+
+        networks = Networks(self.states, [families[t] for t in exact], self._depths[exact], parameters)
+        found = dict(zip(exact, condition_each(networks, targets, given, columns, values, do), strict=True))
+        question = targets, given, columns, values, do
+        return [
+            found[t] if t in found else condition(self.all[t], *question, self.generator(t), whole=whole) for t in asked
+        ]
+
+    def _requisite(
+        self, targets: Sequence[int], given: Sequence[int], do: Mapping[int, float], *, whole: bool
+    ) -> list[tuple[Family, ...]]:
+        """`requisite_families` of every network."""
+        found: list[tuple[Family, ...]] = [()] * len(self)
+        for parents, members in self.of_graph.items():
+            own = requisite_families(parents, targets, given, do, whole=whole)
+            for t in members:
+                found[t] = own
+        return found
+
+    def _has_odds(self, family: Family) -> bool:
+        """Whether it is of a category that depends on numbers."""
+        return not self.is_number[family[0]] and any(self.is_number[p] for p in family[1])
+
+    @cached_property
+    def _depths(self) -> NDArray[np.int64]:
+        """How many ancestors every node has in every network, (n_networks, n_nodes): more than its parents have."""
+        paths = unpack_rows(descendant_rows(np.ascontiguousarray(self.rows)), len(self.names))
+        return np.asarray(paths.sum(axis=1))
 
     def log_densities(self, family: Family, draws: Sequence[int]) -> tuple[Floats, Floats]:
         """Log densities (nats) of the family's drawn parameters, of networks that all have it, in scaled units.

@@ -25,7 +25,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import diagnose_real
 from doxa.inference.exact.gaussian import Conditioned
 from doxa.inference.exact.mixture import NormalMixture, TransformedMixture, threshold_pair
-from doxa.inference.importance.numbers import Weighted, condition
+from doxa.inference.importance.numbers import Weighted
 from doxa.inference.number_distribution import Line, NumberDistribution
 from doxa.models.gaussian import check_number
 from doxa.structure.averaging.answers import (
@@ -270,10 +270,7 @@ def number_answer(
     numbers = [j for j in question.given if draws.is_number[j]]
     values = draws.on_scale(numbers, np.array([[question.given[j] for j in numbers]]))
     do_so = {j: _on_scale(draws, j, value) for j, value in question.do.items()}
-    found = [
-        condition(network, question.target, states, numbers, values, do_so, draws.generator(t), whole=weighted)
-        for t, network in enumerate(draws.all)
-    ]
+    found = draws.condition(question.target, states, numbers, values, do_so, whole=weighted)
     log_weights = np.array([one.log_evidence[0] for one in found]) if weighted else None
     if log_weights is not None and not np.isfinite(log_weights).any():
         raise ArgumentError("given has probability zero in every network; leave out part of it")
@@ -485,10 +482,7 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
         if not wanted:
             continue
         values = draws.on_scale(seen, new.numbers[own][:, seen])
-        found = [
-            condition(network, wanted, states, seen, values, {}, draws.generator(t), whole=True)
-            for t, network in enumerate(draws.all)
-        ]
+        found = draws.condition(wanted, states, seen, values, {}, whole=True)
         log_weights = np.array([one.log_evidence for one in found])
         numbers = [j for j in wanted if draws.is_number[j]]
         pooled = {j: _PooledRows(draws, j, found, numbers.index(j), log_weights) for j in numbers}
@@ -520,10 +514,7 @@ def row_distributions(draws: GaussianDraws, rows: Any, target: str) -> list[Norm
     made: dict[int, NormalMixture] = {}
     for own, states, seen, _ in _patterns(draws, new):
         values = draws.on_scale(seen, new.numbers[own][:, seen])
-        found = [
-            condition(network, [asked], states, seen, values, {}, draws.generator(t), whole=True)
-            for t, network in enumerate(draws.all)
-        ]
+        found = draws.condition([asked], states, seen, values, {}, whole=True)
         log_weights = np.array([one.log_evidence for one in found])
         pooled = _PooledRows(draws, asked, found, 0, log_weights)
         for r, row in enumerate(own.tolist()):
@@ -538,8 +529,6 @@ def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
     for own, states, seen, _ in _patterns(draws, new):
         if states or seen:
             values = draws.on_scale(seen, new.numbers[own][:, seen])
-            for t, network in enumerate(draws.all):
-                rng = draws.generator(t)
-                found[t, own] = condition(network, (), states, seen, values, {}, rng, whole=True).log_evidence
+            found[:, own] = [one.log_evidence for one in draws.condition((), states, seen, values, {}, whole=True)]
             found[:, own] += draws.log_slopes(seen, new.numbers[own][:, seen])
     return found

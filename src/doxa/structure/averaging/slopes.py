@@ -40,17 +40,16 @@ def slopes_of(draws: GaussianDraws, node: str, where: Mapping[str, str] | None =
     others = [j for j in range(len(draws.names)) if draws.is_number[j] and j != child]
     found, is_parent = np.zeros((len(draws), 1 + len(others))), np.zeros((len(draws), 1 + len(others)), dtype=np.bool_)
     is_parent[:, 0] = True
-    shares: dict[tuple[int, ...], Floats] = {}
-    for t, network in enumerate(draws.all):
-        parents, regression = draws.parents[t][child], network.regressions[node]
-        above = tuple(j for j in parents if not draws.is_number[j])
-        if above not in shares:
-            shares[above] = _shares(draws, above, known)
-        share = shares[above]
-        found[t, 0] = (share * regression.intercept).sum()
+    for (own, parents), members in draws.users.items():
+        if own != child:
+            continue
+        regression = draws.parameters_in_units((child, parents))
+        share = _shares(draws, tuple(j for j in parents if not draws.is_number[j]), known)
+        configurations = tuple(range(1, 1 + share.ndim))
+        found[members, 0] = (share * regression.intercept).sum(axis=configurations)
         places = [1 + others.index(j) for j in parents if draws.is_number[j]]
-        found[t, places] = (share[..., None] * regression.coefficients).sum(axis=tuple(range(share.ndim)))
-        is_parent[t, places] = True
+        found[members[:, None], places] = (share[..., None] * regression.coefficients).sum(axis=configurations)
+        is_parent[members[:, None], places] = True
     shape = (*draws.shape, 1 + len(others))
     ones = np.ones(draws.shape)
     labels = ("intercept", *(draws.names[j] for j in others))
