@@ -273,7 +273,9 @@ def test_many_networks_as_one_by_one(question, whole, at_once, monkeypatch):
         return Regression(*(np.stack(part) for part in zip(*(made[t].regressions[name] for t in members), strict=True)))
 
     place = np.stack([np.argsort(one.order) for one in made])
-    networks = Networks(made[0].states, families, place, parameters)
+    distinct = list(dict.fromkeys(families))
+    which = np.array([distinct.index(own) for own in families])
+    networks = Networks(made[0].states, distinct, which, place, parameters)
     found = condition_each(networks, targets, given, columns, values, do)
     for network, one in zip(made, found, strict=True):
         right = condition(network, targets, given, columns, values, do, whole=whole)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -69,7 +69,7 @@ class Conditioned(NamedTuple):
     def state_probabilities(self, category: int, n_states: int) -> Floats:
         """Of a category among the listed, shape (n_rows, n_states)."""
         own = self.configurations[:, self.listed.index(category)]
-        return np.asarray(np.exp(self.log_weights) @ np.eye(n_states)[own])
+        return np.asarray(np.exp(self.log_weights) @ (own[:, None] == np.arange(n_states)))
 
 
 def condition(
@@ -123,7 +123,7 @@ def condition(
             return network.tables[name][None]
         return Regression(*(part[None] for part in network.regressions[name]))
 
-    alone = Networks(network.states, [families], np.argsort(network.order)[None], parameters)
+    alone = Networks(network.states, [families], np.zeros(1, np.int64), np.argsort(network.order)[None], parameters)
     return condition_each(alone, targets, given, columns, values, do)[0]
 
 
@@ -131,7 +131,8 @@ class Networks(NamedTuple):
     """Networks of the same nodes, as far as an answer depends on them."""
 
     states: tuple[tuple[str, ...], ...]
-    families: Sequence[tuple[Family, ...]]  # of each network, as `requisite_families` finds them
+    families: Sequence[tuple[Family, ...]]  # as `requisite_families` finds them; each once
+    which: NDArray[np.int64]  # (n_networks,): those of each network
     place: NDArray[np.int64]  # (n_networks, n_nodes): increases from parents to children
     parameters: Callable[[Family, NDArray[np.intp]], Regression | Floats]
     # of a family, in networks that have it, by position: their regressions or tables, the network on the first axis
@@ -157,26 +158,38 @@ def condition_each(
     states = networks.states
     known = {**given, **{v: int(k) for v, k in do.items() if states[v]}}
     asked = {v for v in targets if states[v]}
-    parts: dict[tuple[Family, ...], _Part] = {}
-    members: dict[_Part, list[int]] = {}
-    for t, families in enumerate(networks.families):
-        if families not in parts:
-            above = {p for child, own in families if not states[child] for p in own}
-            inside = tuple(child for child, _ in families if not states[child])
-            listed = asked.union(p for p in above if states[p] and p not in known)
-            fixed = (p for p in above if not states[p] and p not in inside)
-            parts[families] = _Part(inside, tuple(sorted(fixed)), tuple(sorted(listed)))
-        members.setdefault(parts[families], []).append(t)
+    parts = []
+    for families in networks.families:
+        above = {p for child, own in families if not states[child] for p in own}
+        inside = tuple(child for child, _ in families if not states[child])
+        listed = asked.union(p for p in above if states[p] and p not in known)
+        fixed = (p for p in above if not states[p] and p not in inside)
+        parts.append([_Part(inside, tuple(sorted(fixed)), tuple(sorted(listed)))])
     found: dict[int, Conditioned] = {}
-    for part, own in members.items():
+    for part, own in _users(networks.which, parts).items():
         n_configurations = _check_size([len(states[v]) for v in part.listed])
         size = n_configurations * max(1, len(part.inside)) * (len(part.inside) + len(values))
         at_once = max(1, _AT_ONCE // size)
         for first in range(0, len(own), at_once):
-            some = np.array(own[first : first + at_once])
+            some = own[first : first + at_once]
             together = _condition_part(networks, some, part, known, targets, columns, values, do)
             found.update(zip(some.tolist(), together, strict=True))
-    return [found[t] for t in range(len(networks.families))]
+    return [found[t] for t in range(len(networks.which))]
+
+
+_Key = TypeVar("_Key")
+
+
+def _users(which: NDArray[np.int64], keys: Sequence[Sequence[_Key]]) -> dict[_Key, NDArray[np.intp]]:
+    """Where in ``which`` stand those that have each of the ``keys``."""
+    found: dict[_Key, list[int]] = {}
+    for k in np.unique(which).tolist():
+        for key in keys[k]:
+            found.setdefault(key, []).append(k)
+    has = np.zeros((len(found), len(keys)), dtype=np.bool_)
+    for own, some in zip(has, found.values(), strict=True):
+        own[some] = True
+    return {key: np.flatnonzero(own[which]) for key, own in zip(found, has, strict=True)}
 
 
 def _condition_part(
@@ -338,15 +351,6 @@ def _check_size(sizes: Sequence[int]) -> int:
     return n
 
 
-def _sharing(networks: Networks, members: NDArray[np.intp], *, numbers: bool) -> dict[tuple[Family, ...], list[int]]:
-    """Places among the members of those that have the same families of numbers, or of categories."""
-    found: dict[tuple[Family, ...], list[int]] = {}
-    for k, t in enumerate(members.tolist()):
-        own = tuple(family for family in networks.families[t] if numbers != bool(networks.states[family[0]]))
-        found.setdefault(own, []).append(k)
-    return found
-
-
 def _categories(
     networks: Networks, members: NDArray[np.intp], part: _Part, known: Mapping[int, int]
 ) -> tuple[Floats, NDArray[np.int64], Floats]:
@@ -356,7 +360,8 @@ def _categories(
     """
     sizes = [len(networks.states[v]) for v in part.listed]
     log_p, constant = np.zeros((len(members), math.prod(sizes))), np.zeros(len(members))
-    for families, at in _sharing(networks, members, numbers=False).items():
+    of_categories = [[tuple(own for own in families if networks.states[own[0]])] for families in networks.families]
+    for families, at in _users(networks.which[members], of_categories).items():
         log_p[at], constant[at] = _joint(networks, members[at], families, part.listed, known)
     if (constant == -math.inf).any():
         raise ImpossibleEvidenceError("given has probability zero; leave out part of it")
@@ -419,11 +424,8 @@ def _lines(
     column = {v: i for i, v in enumerate(part.listed)}
     system, right, sds = np.zeros((n, k, m, m)), np.zeros((n, k, m, 1 + len(part.fixed))), np.zeros((n, k, m))
     system[..., range(m), range(m)] = 1.0
-    of_family: dict[Family, list[int]] = {}
-    for families, at in _sharing(networks, members, numbers=True).items():
-        for family in families:
-            of_family.setdefault(family, []).extend(at)
-    for (v, parents), at in of_family.items():
+    of_numbers = [[own for own in families if not networks.states[own[0]]] for families in networks.families]
+    for (v, parents), at in _users(networks.which[members], of_numbers).items():
         own = networks.parameters((v, parents), members[at])
         assert isinstance(own, Regression)
         cut = tuple(known[p] if p in known else configurations[:, column[p]] for p in parents if networks.states[p])
@@ -436,6 +438,5 @@ def _lines(
             else:
                 right[at, :, place[v][at], constant[p]] = slope
     solved = np.linalg.inv(system)  # lower triangular with a diagonal of 1
-    back = rank[:, None, :, None]
-    means, scatter = solved @ right, solved * sds[:, :, None, :]
-    return np.take_along_axis(means, back, axis=2), np.take_along_axis(scatter, back, axis=2)
+    back = np.arange(n)[:, None, None], np.arange(k)[:, None], rank[:, None]
+    return (solved @ right)[back], (solved * sds[:, :, None])[back]

@@ -23,12 +23,12 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
-from doxa.inference.exact.gaussian import log_density
 from doxa.models import Dag
 from doxa.models.gaussian import GaussianNetwork, LogOdds, Regression
 from doxa.sampling.importance import ImportanceSample
 from doxa.structure.averaging.given_graph import GraphFit
 from doxa.structure.averaging.number_draws import GaussianDraws
+from doxa.structure.averaging.numbers import log_evidence_in
 from doxa.structure.averaging.parent_tables import family_table
 from doxa.structure.averaging.terms import Spread, closed_form, drawn_terms, spread_of, terms_of
 from doxa.structure.families.tables import DirichletFamily
@@ -202,8 +202,7 @@ class RegressionPosterior(GraphFit):
         log_weights -= logsumexp(log_q, axis=0) - math.log(len(chosen))
         values = np.full(table.codes.shape, np.nan) if table.numbers is None else table.numbers
         unit = np.where(np.isnan(values), 0.0, np.log(draws.scaling.scale)).sum(axis=1, where=draws.is_number)
-        for k, t in enumerate(chosen):
-            log_weights[k] += table.counts @ (log_density(draws.all[t], table.codes, values) + unit)
+        log_weights += (log_evidence_in(draws, table.codes, values, chosen) + unit) @ table.counts
         sample = ImportanceSample(np.arange(len(chosen)), log_weights, np.zeros(len(chosen)))
         return sample.log_normalising_constant()
 

@@ -227,32 +227,33 @@ class GaussianDraws(NetworkDraws):
 
         The other arguments are as there; ``only`` names the networks that are asked, all if left out.
         """
-        asked = range(len(self)) if only is None else only
-        families = self._requisite(targets, [*given, *columns], do, whole=whole)
-        exact = [t for t in asked if not any(map(self._has_odds, families[t]))]
+        asked = np.arange(len(self)) if only is None else np.asarray(only)
+        families, which = self._requisite(targets, [*given, *columns], do, whole=whole)
+        exact = asked[~np.array([any(map(self._has_odds, own)) for own in families])[which[asked]]]
 
         def parameters(family: Family, members: NDArray[np.intp]) -> Any:
             own = self.parameters_in_units(family)
-            at = np.searchsorted(self.users[family], np.array(exact)[members])
+            at = np.searchsorted(self.users[family], exact[members])
             return Regression(*(part[at] for part in own)) if isinstance(own, Regression) else own[at]
 
-        networks = Networks(self.states, [families[t] for t in exact], self._depths[exact], parameters)
-        found = dict(zip(exact, condition_each(networks, targets, given, columns, values, do), strict=True))
         question = targets, given, columns, values, do
+        networks = Networks(self.states, families, which[exact], self._depths[exact], parameters)
+        found = dict(zip(exact.tolist(), condition_each(networks, *question), strict=True))
         return [
-            found[t] if t in found else condition(self.all[t], *question, self.generator(t), whole=whole) for t in asked
+            found[t] if t in found else condition(self.all[t], *question, self.generator(t), whole=whole)
+            for t in asked.tolist()
         ]
 
     def _requisite(
         self, targets: Sequence[int], given: Sequence[int], do: Mapping[int, float], *, whole: bool
-    ) -> list[tuple[Family, ...]]:
-        """`requisite_families` of every network."""
-        found: list[tuple[Family, ...]] = [()] * len(self)
+    ) -> tuple[list[tuple[Family, ...]], NDArray[np.int64]]:
+        """`requisite_families` of all networks, each once, and which are those of each network."""
+        number: dict[tuple[Family, ...], int] = {}
+        which = np.empty(len(self), dtype=np.int64)
         for parents, members in self.of_graph.items():
             own = requisite_families(parents, targets, given, do, whole=whole)
-            for t in members:
-                found[t] = own
-        return found
+            which[members] = number.setdefault(own, len(number))
+        return list(number), which
 
     def _has_odds(self, family: Family) -> bool:
         """Whether it is of a category that depends on numbers."""

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NumberAnswer",
     "NumberQuestion",
+    "log_evidence_in",
     "log_evidence_of",
     "number_answer",
     "predict_numbers",
@@ -346,7 +347,7 @@ def _notes(draws: GaussianDraws, question: NumberQuestion) -> tuple[str, ...]:
 class _Rows(NamedTuple):
     """New rows in the codes of the table."""
 
-    codes: NDArray[np.int64]  # (n_rows, n_columns): -1 where missing; 0 of numbers that are there
+    codes: NDArray[np.integer]  # (n_rows, n_columns): -1 where missing; 0 of numbers that are there
     numbers: Floats  # NaN where missing, and of categories
 
 
@@ -416,13 +417,17 @@ class _PooledRows:
         most = min(_MOST_OF_ONE, max(_FEWEST, _COMPONENTS // len(found)))
         parts = [_components(one, target, most, (0.5 + k * _GOLDEN) % 1.0) for k, one in enumerate(found)]
         self._means = np.stack([mean for mean, _ in parts])  # (n_networks, n_rows)
-        self._parts = [own for _, own in parts]
+        # weights, means and standard deviations of the components of all networks, (n_rows, n)
+        self._parts = [np.concatenate(same, axis=1) for same in zip(*(own for _, own in parts), strict=True)]
+        self._sizes = [own[0].shape[1] for _, own in parts]
 
     def of(self, row: int) -> tuple[NormalMixture, Estimate]:
         """The distribution in a row, and its mean with its error."""
         weights = self._log_weights[:, row]
-        rows = [[part[row] for part in one] for one in self._parts]
+        own_weights, own_means, own_sds = (part[row] for part in self._parts)
         if self._draws.scaling.transforms[self._column] is not None:
+            ends = np.cumsum(self._sizes)[:-1]
+            rows = zip(*(np.split(part[row], ends) for part in self._parts), strict=True)
             each = [self._draws.in_unit(self._column, NormalMixture(*one)) for one in rows]
             name, shape, worth = self._draws.names[self._column], self._draws.shape, self._draws.reference_ess
             answer = NumberAnswer(name, {}, {}, each, shape, worth, weights)
@@ -432,8 +437,7 @@ class _PooledRows:
         own = self._means[:, row]
         value = float(shares @ own / len(own))
         mean = diagnose_real((value + shares * (own - value)).reshape(self._draws.shape)).estimate
-        weight = np.concatenate([share * one[0] for share, one in zip(shares, rows, strict=True)])
-        return NormalMixture(weight, *(np.concatenate([one[k] for one in rows]) for k in (1, 2))), mean
+        return NormalMixture(np.repeat(shares, self._sizes) * own_weights, own_means, own_sds), mean
 
 
 def _components(
@@ -486,6 +490,8 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
         log_weights = np.array([one.log_evidence for one in found])
         numbers = [j for j in wanted if draws.is_number[j]]
         pooled = {j: _PooledRows(draws, j, found, numbers.index(j), log_weights) for j in numbers}
+        sizes = {j: draws.n_states[j] for j in wanted if not draws.is_number[j]}
+        in_states = {j: np.stack([one.state_probabilities(j, size) for one in found]) for j, size in sizes.items()}
         for r, row in enumerate(own.tolist()):
             for j in wanted:
                 place = {"row": row, "column": draws.names[j]}
@@ -495,8 +501,7 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
                     spread = {"mean": mean.value, "sd": distribution.sd, "lower": low, "upper": high}
                     made.append((row, j, {**place, **spread, "mcse": mean.mcse}))
                 else:
-                    size = draws.n_states[j]
-                    own_p = np.array([one.state_probabilities(j, size)[r] for one in found])
+                    own_p = in_states[j][:, r]
                     means = weighted_mean(own_p, log_weights[:, r], draws.shape, draws.reference_ess).means
                     for k, label in enumerate(draws.states[j]):
                         shown = {"state": label, "probability": means.value[k], "mcse": means.errors[k]}
@@ -525,10 +530,18 @@ def row_distributions(draws: GaussianDraws, rows: Any, target: str) -> list[Norm
 def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:
     """Log density of what was seen of new rows in every network, nats, shape (n_networks, n_rows)."""
     new = _read_rows(draws, rows)
-    found = np.zeros((len(draws), len(new.codes)))
-    for own, states, seen, _ in _patterns(draws, new):
+    return log_evidence_in(draws, new.codes, new.numbers)
+
+
+def log_evidence_in(
+    draws: GaussianDraws, codes: NDArray[np.integer], numbers: Floats, only: Sequence[int] | None = None
+) -> Floats:
+    """The same of rows in the table's codes, -1 where missing, in networks, all if left out; (n_networks, n_rows)."""
+    found = np.zeros((len(draws) if only is None else len(only), len(codes)))
+    for own, states, seen, _ in _patterns(draws, _Rows(codes, numbers)):
         if states or seen:
-            values = draws.on_scale(seen, new.numbers[own][:, seen])
-            found[:, own] = [one.log_evidence for one in draws.condition((), states, seen, values, {}, whole=True)]
-            found[:, own] += draws.log_slopes(seen, new.numbers[own][:, seen])
+            values = draws.on_scale(seen, numbers[own][:, seen])
+            given = draws.condition((), states, seen, values, {}, whole=True, only=only)
+            found[:, own] = np.array([one.log_evidence for one in given])
+            found[:, own] += draws.log_slopes(seen, numbers[own][:, seen])
     return found
