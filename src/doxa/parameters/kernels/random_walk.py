@@ -127,7 +127,9 @@ class RandomWalk:
 
     def scaled(self, factor: float) -> RandomWalk:
         """The same steps, ``factor`` times as long."""
-        return replace(self, scale=self.scale * factor)
+        made = replace(self, scale=self.scale * factor)
+        made.__dict__["_factor"] = self._factor  # of the shape alone: tuning tries many scales
+        return made
 
     def whitened(self, cholesky: Floats) -> RandomWalk:
         """Steps shaped by a covariance, of the size that is best on a Gaussian."""
