@@ -24,7 +24,7 @@ from doxa.sklearn.belief_networks import (
 )
 from doxa.sklearn.coded_columns import category_flags, learn_column, unlike
 from doxa.structure.averaging.draws import draw_networks
-from doxa.structure.averaging.numbers import NumberAnswer, NumberQuestion, number_answer
+from doxa.structure.averaging.numbers import NumberAnswer, NumberQuestion, number_answer, row_distributions
 from doxa.structure.averaging.posterior import Posterior
 from doxa.structure.averaging.predict import log_score_of, predict_of
 
@@ -218,7 +218,7 @@ class BeliefNetworkRegressor(RegressorMixin, BeliefNetworkEstimator):  # type: i
         Returns
         -------
         list of NumberAnswer
-            As `doxa.Posterior.predictive` gives it, one for each row; every row takes some tens of milliseconds.
+            As `doxa.Posterior.predictive` gives it, one for each row; every row takes some milliseconds.
         """
         draws, rows = self._fitted_draws(), self._rows(X)
         codes, numbers = rows.codes[rows.row_index], rows.numbers
@@ -254,8 +254,8 @@ class BeliefNetworkRegressor(RegressorMixin, BeliefNetworkEstimator):  # type: i
         levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
         if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
             raise ArgumentError(f"quantiles is {quantiles!r}; it must hold numbers between 0 and 1, as in (0.1, 0.9)")
-        answers = [answer.distribution for answer in self.predict_distribution(X)]
-        return np.array([[one.quantile(float(p)) for p in levels] for one in answers]).reshape(-1, levels.size)
+        each = row_distributions(self._fitted_draws(), self._rows(X), self.target_name_)
+        return np.array([[one.quantile(float(p)) for p in levels] for one in each]).reshape(-1, levels.size)
 
     def log_density(self, X: ArrayLike, y: ArrayLike) -> Floats:
         """Log of the predictive density of each row's target, log p(y | features, data).
