@@ -31,7 +31,6 @@ from doxa.models import Dag
 from doxa.models.bits import pack_rows
 from doxa.structure.averaging.one_network import entries_of, tables_of_graph
 from doxa.structure.averaging.posterior import Posterior, with_table
-from doxa.structure.cases.incomplete import IncompleteData
 from doxa.structure.cases.incomplete.sequential import log_summed
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -77,7 +76,7 @@ class GraphFit(Posterior):
             return Verdict(True, "Exact", self._known)
         converged, reason, advice = self._judged()
         stopped = "" if self.stop is None else self.stop.text
-        names = ", ".join(name for name, _ in self.options.hidden)
+        names = ", ".join(self.options.hidden_names)
         more = (
             f"The states of {names}, which nobody observed, have no names of their own: draws are put in the order in "
             "which most cells agree."
@@ -248,8 +247,7 @@ class TablePosterior(GraphFit):
         """
         if self.is_closed_form:
             return Estimate.exactly(float(self.log_score[0, 0]))
-        options, rng = self.options, np.random.default_rng(_SEED)
-        data = IncompleteData(self.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+        data, rng = self.options.incomplete(self.table), np.random.default_rng(_SEED)
         parents = np.ascontiguousarray(pack_rows(self.graph.adjacency.T))
         n_chains, n_draws = self.log_score.shape
         step = max(1, n_chains * n_draws // _EVIDENCE_DRAWS)

@@ -163,7 +163,7 @@ def tables_of_graph(
 ) -> NetworkDraws:
     """Draws of networks that all have one graph, with the posterior's draws of the missing cells."""
     draws = draw_networks(posterior, table, networks, prior=prior)
-    hidden = [table.names.index(name) for name, _ in posterior.options.hidden]
+    hidden = [table.names.index(name) for name in posterior.options.hidden_names]
     return draws.with_graph(dag, aligned(draws.completed, hidden, draws.draws) if hidden else None)
 
 

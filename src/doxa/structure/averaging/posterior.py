@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from doxa.data import Table
-from doxa.data.read import read_without_empty
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
@@ -683,9 +682,7 @@ class Posterior(StructurePosterior):
                 "the posterior does not know its table, which was not read from a file; load it with the table: "
                 "doxa.load(path, table=...)"
             )
-        options = self.options
-        table = read_without_empty(allowed=[name for name, _ in options.hidden], known=options.keys, **self.source)
-        return check_table(self, options.declared(table))
+        return check_table(self, self.options.read_again(self.source))
 
 
 class ExactGraphsPosterior(Posterior, ExactStructurePosterior):

@@ -63,7 +63,7 @@ def update(
 ) -> Posterior:
     """The posterior given the table and new rows together; see `doxa.Posterior.update`."""
     _check(posterior)
-    table = all_rows(posterior.table, rows, [name for name, _ in posterior.options.hidden], unseen)
+    table = all_rows(posterior.table, rows, posterior.options.hidden_names, unseen)
     n_new = table.n_rows - posterior.options.n_rows
     options = dataclasses.replace(
         posterior.options,

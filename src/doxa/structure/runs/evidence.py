@@ -35,7 +35,6 @@ from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_baseline import all_agree
 from doxa.structure.cases.incomplete.cells_sampler import shared_lists
 from doxa.structure.cases.incomplete.joint_proposals import frozen_lists
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.sequential import log_summed
 from doxa.structure.exact.dag_sums import log_sum_over_dags
 from doxa.structure.exact.enumeration import prior_weights
@@ -107,17 +106,16 @@ def listed_sets(
     """
     options = posterior.options
     limits = options.limits
-    if options.n_missing:
-        log_past(options, table)  # raises
     if not options.n_missing:
         return parent_sets(FamilyScores(table, options.score, options.structure_prior), limits, 1.0), None
+    log_past(options, table)  # raises
     if not options.score.is_dirichlet or table.interventions is not None:
         what = "interventions" if options.score.is_dirichlet else f"the score is {options.score.text}"
         raise ArgumentError(
             f"the table has {options.n_missing} missing cells, and {what}; sums over graphs and cells are known for "
             "family='categorical' where nobody intervened"
         )
-    data = IncompleteData(table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+    data = options.incomplete(table)
     lists, _ = shared_lists(data, limits, _REFERENCES, _KEEP_WITHIN)
     cells = posterior.trace["cells"].reshape(-1, data.missing_cells.n_missing)
     drawn = cells[np.linspace(0, len(cells) - 1, _COMPLETIONS).astype(np.int64)].astype(np.int16)

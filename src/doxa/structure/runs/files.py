@@ -2,11 +2,8 @@
 
 The file itself is `doxa.estimates.store`'s.  Here is what the options of a structure run mean.
 
-`save_run`: a posterior over graphs in a new run file, which `doxa.load` reads.
-
-A posterior has draws, options and the reason why its run stopped; it does not know where the chains stand.  A saved
-file says so (its option ``saved``): it can be read for ever, and not gone on with.  The file itself is
-`doxa.estimates.store`'s; runs that are kept as they go are `doxa.structure.runs.files`'.
+`save_run` writes a posterior, which has draws, options and the reason why its run stopped, but does not know where the
+chains stand.  Such a file says so (its option ``saved``): it can be read for ever, and not gone on with.
 """
 
 from __future__ import annotations
@@ -18,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -51,15 +48,12 @@ from doxa.structure.runs.options import BESIDE, RunOptions
 from doxa.structure.runs.plan import RunPlan
 from doxa.text import shown
 
-if TYPE_CHECKING:
-    from doxa.structure.posterior.sample import GraphSample
-
 __all__ = ["FREE", "KIND", "begin", "go_on", "header_of", "load", "save_run"]
 
 KIND = "structure"
 
 
-def save_run(posterior: GraphSample, path: str | os.PathLike[str]) -> None:
+def save_run(posterior: StructurePosterior, path: str | os.PathLike[str]) -> None:
     """Write a posterior to a new file, from which `doxa.load` makes an equal one.
 
     Parameters
@@ -88,7 +82,7 @@ def save_run(posterior: GraphSample, path: str | os.PathLike[str]) -> None:
     write_trace(path, _header(posterior), posterior.trace)
 
 
-def _header(posterior: GraphSample) -> RunHeader:
+def _header(posterior: StructurePosterior) -> RunHeader:
     trace, options = posterior.trace, posterior.options
     described = options.to_json() | {
         "sampler": move_settings(posterior.sampler),
@@ -130,9 +124,12 @@ def go_on(
     stored = header.options
     if not isinstance(header.entropy, int):
         raise RunFileError(f"'{path}' does not say its seed, a whole number, so it cannot be gone on with")
-    if table is None:
-        table = _read_again(path, stored["source"], options)
-    table = options.declared(table)
+    if table is not None:
+        table = options.declared(table)
+    elif stored["source"] is None:
+        raise ArgumentError(f"'{path}' does not say where its table came from; give the table again")
+    else:
+        table = options.read_again(stored["source"])
     plan = RunPlan(
         table,
         dataclasses.replace(options, n_rows=table.n_rows, data_digest=table.digest, n_missing=table.n_unknown),
@@ -163,8 +160,7 @@ def _check_draws_of(plan: RunPlan, trace: Trace) -> None:
     if plan.options.n_missing:
         from doxa.structure.cases.incomplete.missing_cells import find_missing_cells
 
-        names = [name for name, _ in plan.options.hidden]
-        find_missing_cells(plan.table, names).check_values(trace["cells"], "cells")
+        find_missing_cells(plan.table, plan.options.hidden_names).check_values(trace["cells"], "cells")
 
 
 def load(path: str | os.PathLike[str]) -> StructurePosterior:
@@ -271,21 +267,6 @@ def _sums(reader: RunReader, options: RunOptions) -> KeptSums:
         raise RunFileError(f"'{reader.path}' is not a run that doxa wrote: {error}") from error
 
 
-def _read_again(path: str | os.PathLike[str], source: dict[str, Any] | None, options: RunOptions) -> Table:
-    """The table of a run, from the file that it was read from."""
-    from doxa.data.read import read_without_empty
-
-    if source is None:
-        raise ArgumentError(f"'{path}' does not say where its table came from; give the table again")
-    return read_without_empty(allowed=[name for name, _ in options.hidden], known=options.keys, **source)
-
-
-def _without_names(until: dict[str, Any]) -> dict[str, Any]:
-    """JSON has lists, not tuples."""
-    names = until["quantities"]
-    return until | {"quantities": None if names is None else list(names)}
-
-
 def header_of(plan: RunPlan) -> RunHeader:
     """What a run file says of a run.
 
@@ -294,11 +275,12 @@ def header_of(plan: RunPlan) -> RunHeader:
     ArgumentError
         If the sampler is not one of doxa's own: another could not be made again from the file.
     """
+    until, watched = dataclasses.asdict(plan.until), plan.until.quantities
     options = plan.options.to_json() | {
         "sampler": move_settings(plan.move),
         "warmup": plan.schedule.warmup,
         "draws": plan.schedule.draws,
-        "until": _without_names(dataclasses.asdict(plan.until)),
+        "until": until | {"quantities": None if watched is None else list(watched)},  # JSON has no tuples
         "source": plan.source,
         "stop": None,  # why it stopped, when it has
     }

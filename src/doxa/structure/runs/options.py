@@ -32,6 +32,7 @@ from doxa.structure.priors import StructurePrior, make_prior
 from doxa.text import shown as cut
 
 if TYPE_CHECKING:
+    from doxa.structure.cases.incomplete.missing_cells import IncompleteData
     from doxa.structure.moves.sampler import StructureMove
 
 __all__ = ["FAMILIES", "LearnOptions", "RunOptions", "check_families", "check_family", "check_score"]
@@ -246,6 +247,23 @@ class RunOptions:
         return len(self.names) if self.order is None else len(self.names) // (self.order.lags + 1)
 
     @property
+    def hidden_names(self) -> list[str]:
+        """The columns that nobody observed."""
+        return [name for name, _ in self.hidden]
+
+    def read_again(self, source: Mapping[str, Any]) -> Table:
+        """The table with its declared columns, from where it was read."""
+        from doxa.data.read import read_without_empty
+
+        return self.declared(read_without_empty(allowed=self.hidden_names, known=self.keys, **source))
+
+    def incomplete(self, table: Table) -> IncompleteData:
+        """A table with missing cells, and how its completions are scored."""
+        from doxa.structure.cases.incomplete.missing_cells import IncompleteData
+
+        return IncompleteData(table, self.score, self.structure_prior, self.hidden_names)
+
+    @property
     def targets(self) -> NDArray[np.bool_] | None:
         """The sets of columns on which somebody intervened together, shape (n_sets, n_columns); None without any.
 
@@ -350,7 +368,7 @@ class RunOptions:
             raise ArgumentError(f"its option n_missing is {self.n_missing}, and the table has {self.n_rows * n} cells")
         for name, said in (
             ("numbers", self.numbers),
-            ("hidden", [name for name, _ in self.hidden]),
+            ("hidden", self.hidden_names),
             ("transforms", [name for name, _ in self.transforms]),
             ("target_sets", [name for names in self.target_sets for name in names]),
         ):

@@ -20,7 +20,6 @@ from doxa.data.large.table import OutOfCoreTable
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import Until
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length
-from doxa.structure.cases import out_of_core as counted
 from doxa.structure.exact.dag_budget import worth_it
 from doxa.structure.exact.dag_sums import PrecisionError
 from doxa.structure.families.cache import FamilyScores
@@ -102,7 +101,6 @@ def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData 
     """What graphs are summed over; None where too many completions of the table would have to be, too."""
     if not plan.table.n_missing:
         return scores_of(plan)
-    from doxa.structure.cases.incomplete.missing_cells import IncompleteData
     from doxa.structure.cases.incomplete.sums import completion_sums_fit, n_completions
 
     options = plan.options
@@ -113,7 +111,7 @@ def _summed(plan: RunPlan, exact: bool | None) -> FamilyScores | IncompleteData 
                 "that several rows share are not made; leave exact out"
             )
         return None
-    data = IncompleteData(plan.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
+    data = options.incomplete(plan.table)
     if completion_sums_fit(data.missing_cells, int(options.limits.most_parents.max())):
         return data
     if exact:
@@ -134,7 +132,9 @@ def scores_of(plan: RunPlan) -> FamilyScores:
     """The scores of a complete table, or of one that was counted where it lives."""
     table, options = plan.table, plan.options
     if isinstance(table, OutOfCoreTable):
-        return counted.OutOfCoreScores(table, options.score, options.structure_prior, limits=options.limits)
+        from doxa.structure.cases.out_of_core import OutOfCoreScores
+
+        return OutOfCoreScores(table, options.score, options.structure_prior, limits=options.limits)
     return FamilyScores(table, options.score, options.structure_prior)
 
 

@@ -44,7 +44,6 @@ from doxa.estimates.store.writer import keep_stop
 from doxa.estimates.trace import Trace
 from doxa.sampling.driver import Finding, check_one_end, run_chains
 from doxa.sampling.runner import Sampler
-from doxa.structure.cases.incomplete import IncompleteData
 from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.limits import Limits
@@ -388,23 +387,18 @@ def _audit(
 
 def _audit_completions(plan: RunPlan, trace: Trace) -> Missed | None:
     options, n_words = plan.options, trace["rows"].shape[-1]
-    data = _incomplete(plan)
+    data = options.incomplete(plan.table)
     graphs = trace["rows"][:, -1].reshape(-1, len(options.names), n_words)
     completions = [data.completed(cells) for cells in trace["cells"][:, -1]]
     steps = trace["n_edges"].size * plan.thin
     return audit_completions(completions[:_AUDITED], options.limits, graphs[:_AUDITED], steps)
 
 
-def _incomplete(plan: RunPlan) -> IncompleteData:
-    options = plan.options
-    return IncompleteData(plan.table, options.score, options.structure_prior, [name for name, _ in options.hidden])
-
-
 def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
     """The sampler of a plan, and the scores of a complete table."""
     options = plan.options
     if plan.table.n_missing:
-        return sampler_with_cells(_incomplete(plan), options.limits, plan.move, thin=plan.thin), None
+        return sampler_with_cells(options.incomplete(plan.table), options.limits, plan.move, thin=plan.thin), None
     scores = scores_of(plan)
     return sampler_of(plan.move, scores, options.limits, plan.thin), scores
 
