@@ -20,7 +20,7 @@ from doxa.models.bits import unpack_rows
 from doxa.structure.posterior.features import frequency_of
 
 if TYPE_CHECKING:
-    from doxa.structure.posterior.sample import GraphSample
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = [
     "MedianGraph",
@@ -66,7 +66,7 @@ class MedianGraph(NamedTuple):
         return self.dag is not None
 
 
-def most_probable_graphs(posterior: GraphSample, most: int = 10) -> tuple[SampledGraph, ...]:
+def most_probable_graphs(posterior: StructurePosterior, most: int = 10) -> tuple[SampledGraph, ...]:
     """The most probable graphs of the sample; see `doxa.structure.StructurePosterior.graphs`."""
     most = check_whole("most", most, 0)
     rows, which = posterior._distinct
@@ -79,7 +79,7 @@ def most_probable_graphs(posterior: GraphSample, most: int = 10) -> tuple[Sample
     )
 
 
-def most_probable_class(posterior: GraphSample) -> SampledClass:
+def most_probable_class(posterior: StructurePosterior) -> SampledClass:
     """The equivalence class with the highest posterior probability.
 
     Parameters
@@ -146,7 +146,7 @@ def _cpdag(directed: NDArray[np.uint64], undirected: NDArray[np.uint64], names: 
     )
 
 
-def median_probability_graph(posterior: GraphSample) -> MedianGraph:
+def median_probability_graph(posterior: StructurePosterior) -> MedianGraph:
     """The median-probability graph: every edge with a probability above 1/2.
 
     Parameters
@@ -180,7 +180,7 @@ def median_probability_graph(posterior: GraphSample) -> MedianGraph:
     return MedianGraph(_named(order, names), _named(closing, names), dag)
 
 
-def consensus(posterior: GraphSample, threshold: float = 0.5, *, joined: bool = False) -> Dag:
+def consensus(posterior: StructurePosterior, threshold: float = 0.5, *, joined: bool = False) -> Dag:
     """The acyclic graph made of probable edges: added one by one, most probable first, unless one closes a cycle.
 
     Parameters

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.models.dag import Nodes
-    from doxa.structure.posterior.sample import GraphSample
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = [
     "adjustment_sets",
@@ -49,7 +49,9 @@ MOST_ROWS = 100_000  # of pairs of nodes that are listed unasked
 _AT_A_TIME = 64  # parent sets diagnosed together: 64 bytes a draw
 
 
-def edges(posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
+def edges(
+    posterior: StructurePosterior, least: float | None = None, where: str | Iterable[str] | None = None
+) -> pd.DataFrame:
     """Posterior probability of every directed edge; see `StructurePosterior.edges`."""
     n_present = posterior.options.n_present
     diagnostics = posterior.edge_diagnostics
@@ -62,7 +64,7 @@ def edges(posterior: GraphSample, least: float | None = None, where: str | Itera
 
 
 def cpdag_edges(
-    posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None
+    posterior: StructurePosterior, least: float | None = None, where: str | Iterable[str] | None = None
 ) -> pd.DataFrame:
     """Posterior probability of every edge of the equivalence class: what data alone can tell of directions.
 
@@ -105,7 +107,7 @@ def cpdag_edges(
 
 
 def ancestors(
-    posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None
+    posterior: StructurePosterior, least: float | None = None, where: str | Iterable[str] | None = None
 ) -> pd.DataFrame:
     """Posterior probability that there is a directed path from one node to another.
 
@@ -138,7 +140,7 @@ def ancestors(
 
 
 def markov_blankets(
-    posterior: GraphSample, least: float | None = None, where: str | Iterable[str] | None = None
+    posterior: StructurePosterior, least: float | None = None, where: str | Iterable[str] | None = None
 ) -> pd.DataFrame:
     """Posterior probability that one node belongs to the Markov blanket of another.
 
@@ -169,7 +171,7 @@ def markov_blankets(
     return pair_frame(posterior.names, ("node", "member"), diagnostics, least=least, where=where)
 
 
-def parent_sets(posterior: GraphSample, node: str, most: int = 10) -> pd.DataFrame:
+def parent_sets(posterior: StructurePosterior, node: str, most: int = 10) -> pd.DataFrame:
     """Posterior probability of the parent sets of a node.
 
     Parameters
@@ -230,7 +232,7 @@ def parent_sets(posterior: GraphSample, node: str, most: int = 10) -> pd.DataFra
     return ReadFrame({"parents": pd.Series(parents, dtype=object), **columns})
 
 
-def feature_mean(posterior: GraphSample, f: Callable[[Dag], float]) -> Estimate:
+def feature_mean(posterior: StructurePosterior, f: Callable[[Dag], float]) -> Estimate:
     """Posterior mean of any function of the graph: see `StructurePosterior.feature`.
 
     Examples
@@ -246,7 +248,7 @@ def feature_mean(posterior: GraphSample, f: Callable[[Dag], float]) -> Estimate:
     return mean_over_draws(posterior, [f(Dag.from_rows(graph, posterior.names)) for graph in rows], "f")
 
 
-def adjustment_sets(posterior: GraphSample, cause: Nodes, effect: Nodes, most: int = 10) -> pd.DataFrame:
+def adjustment_sets(posterior: StructurePosterior, cause: Nodes, effect: Nodes, most: int = 10) -> pd.DataFrame:
     """Posterior probability that adjusting for a set identifies the effect of one node on another.
 
     Parameters
@@ -291,7 +293,7 @@ def adjustment_sets(posterior: GraphSample, cause: Nodes, effect: Nodes, most: i
     return _most_probable_first(pd.DataFrame({"given": pd.Series(sets, dtype=object), **columns}))
 
 
-def mean_over_draws(posterior: GraphSample, values: Sequence[object], function: str) -> Estimate:
+def mean_over_draws(posterior: StructurePosterior, values: Sequence[object], function: str) -> Estimate:
     """Mean over the draws of what a function returned for every different graph of the sample.
 
     Parameters
@@ -327,7 +329,7 @@ def mean_over_draws(posterior: GraphSample, values: Sequence[object], function: 
     return estimates.diagnose_real(draws).estimate
 
 
-def frequency_of(posterior: GraphSample, holds: NDArray[np.bool_]) -> Estimate:
+def frequency_of(posterior: StructurePosterior, holds: NDArray[np.bool_]) -> Estimate:
     """Share of the draws for which something holds, shape (chain, draw), with its error."""
     return diagnose_indicators(IndicatorCounts.from_draws(holds), posterior.reference_ess).estimate()
 
@@ -398,7 +400,7 @@ def listed(names: Sequence[str], most: int = 12) -> str:
     return shown + (f", ... {len(names) - most} more" if len(names) > most else "")
 
 
-def _relation_diagnostics(posterior: GraphSample, rows: NDArray[np.uint64]) -> IndicatorDiagnostics:
+def _relation_diagnostics(posterior: StructurePosterior, rows: NDArray[np.uint64]) -> IndicatorDiagnostics:
     """Diagnostics of a relation between nodes, given as bit rows of every different graph."""
     _, which = posterior._distinct
     return diagnose_words(rows[which], len(posterior.names), posterior.reference_ess)

@@ -35,7 +35,7 @@ from doxa.models.bits import pack_rows
 from doxa.structure.posterior.features import listed, mean_over_draws
 
 if TYPE_CHECKING:
-    from doxa.structure.posterior.sample import GraphSample
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["MOST_EVALUATIONS", "EdgeLoss", "Loss", "expected_loss", "least_loss_graph"]
 
@@ -87,7 +87,7 @@ class EdgeLoss:
 Loss = str | EdgeLoss | Callable[[Dag, Dag], float]
 
 
-def expected_loss(posterior: GraphSample, graph: Dag | Cpdag, loss: Loss = "shd") -> Estimate:
+def expected_loss(posterior: StructurePosterior, graph: Dag | Cpdag, loss: Loss = "shd") -> Estimate:
     """Posterior expected loss of reporting a graph.
 
     Parameters
@@ -137,7 +137,7 @@ def expected_loss(posterior: GraphSample, graph: Dag | Cpdag, loss: Loss = "shd"
 
 
 def least_loss_graph(
-    posterior: GraphSample,
+    posterior: StructurePosterior,
     loss: Loss = "shd",
     candidates: Iterable[Dag] | None = None,
     max_evaluations: int = MOST_EVALUATIONS,

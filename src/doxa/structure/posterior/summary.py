@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.estimates.estimate import Estimate
-    from doxa.structure.posterior.sample import GraphSample
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
     from doxa.structure.runs.options import RunOptions
 
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
 _IN_A_SHELL, _IN_A_NOTEBOOK, _IN_THE_PICTURE, _PICTURED = 5, 8, 40, 0.1  # edges; of pictured ones the least probability
 
 
-def draws_to_arviz(posterior: GraphSample) -> Any:
+def draws_to_arviz(posterior: StructurePosterior) -> Any:
     """See `StructurePosterior.to_arviz`."""
     try:
         from arviz_base import from_dict
@@ -71,14 +71,16 @@ def draws_to_arviz(posterior: GraphSample) -> Any:
     return tree
 
 
-def _pairs(posterior: GraphSample, wanted: NDArray[np.bool_]) -> tuple[NDArray[np.intp], NDArray[np.intp], list[str]]:
+def _pairs(
+    posterior: StructurePosterior, wanted: NDArray[np.bool_]
+) -> tuple[NDArray[np.intp], NDArray[np.intp], list[str]]:
     """Ends and names of the ordered pairs of nodes that are wanted."""
     i, j = np.nonzero(wanted & ~np.eye(len(posterior.names), dtype=np.bool_))
     names = posterior.names
     return i, j, [f"{names[a]} -> {names[b]}" for a, b in zip(i.tolist(), j.tolist(), strict=True)]
 
 
-def draws_frame(posterior: GraphSample) -> pd.DataFrame:
+def draws_frame(posterior: StructurePosterior) -> pd.DataFrame:
     """See `StructurePosterior.to_frame`."""
     import pandas as pd
 
@@ -97,7 +99,7 @@ def draws_frame(posterior: GraphSample) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _edges(posterior: GraphSample) -> NDArray[np.bool_]:
+def _edges(posterior: StructurePosterior) -> NDArray[np.bool_]:
     """Indicators of all edges, shape (chain, draw, source, target)."""
     return unpack_rows(posterior.trace["rows"], len(posterior.names))
 
@@ -112,7 +114,7 @@ class RankedEdge(NamedTuple):
     joined: Estimate  # of an edge in either direction
 
 
-def ranked_edges(posterior: GraphSample, most: int) -> list[RankedEdge]:
+def ranked_edges(posterior: StructurePosterior, most: int) -> list[RankedEdge]:
     """The ``most`` probable directed edges, most probable first; ties in the order of the columns."""
     diagnostics, pairs = posterior.edge_diagnostics, posterior.adjacency_diagnostics
     pairs_of = ~np.eye(len(posterior.names), dtype=np.bool_)
@@ -131,7 +133,7 @@ def ranked_edges(posterior: GraphSample, most: int) -> list[RankedEdge]:
     ]
 
 
-def summary_text(posterior: GraphSample, most: int) -> str:
+def summary_text(posterior: StructurePosterior, most: int) -> str:
     """The run, the ``most`` probable edges with their errors, and the verdict."""
     edges_of_a_graph = f"edges in a graph: {posterior.expected_edges}"
     return "\n".join(
@@ -139,12 +141,12 @@ def summary_text(posterior: GraphSample, most: int) -> str:
     )
 
 
-def posterior_text(posterior: GraphSample) -> str:
+def posterior_text(posterior: StructurePosterior) -> str:
     """What a shell shows: the answer and the verdict, in a few lines."""
     return "\n".join([_title(posterior), *_edge_lines(posterior, _IN_A_SHELL), printable(posterior.verdict)])
 
 
-def posterior_card(posterior: GraphSample) -> str:
+def posterior_card(posterior: StructurePosterior) -> str:
     """What a notebook shows: HTML with the verdict, the probable edges as a picture and as a table."""
     from doxa.notebook import Arrow, arrows, bar, card, report_link
 
@@ -166,7 +168,7 @@ def posterior_card(posterior: GraphSample) -> str:
     )
 
 
-def _title(posterior: GraphSample) -> str:
+def _title(posterior: StructurePosterior) -> str:
     n_chains, n_draws = posterior.n_edges.shape
     how = f"{n_chains} chains of {n_draws} draws, {posterior.sampler.name}"
     if n_temperatures(posterior) > 1:
@@ -178,7 +180,7 @@ def _title(posterior: GraphSample) -> str:
     return f"{type(posterior).__name__}: {n} nodes{past}, {how}"
 
 
-def _edge_lines(posterior: GraphSample, most: int) -> list[str]:
+def _edge_lines(posterior: StructurePosterior, most: int) -> list[str]:
     """The ``most`` probable edges, a line each, and how many there are besides."""
     rows = [("edge", "probability")]
     rows += [(printable(f"{e.source} -> {e.target}"), str(e.estimate)) for e in ranked_edges(posterior, most)]
@@ -186,12 +188,12 @@ def _edge_lines(posterior: GraphSample, most: int) -> list[str]:
     return [*(f"{name:<{width}}  {value}" for name, value in rows), *filter(None, [_rest(posterior, len(rows) - 1)])]
 
 
-def _rest(posterior: GraphSample, n_shown: int) -> str:
+def _rest(posterior: StructurePosterior, n_shown: int) -> str:
     n_left = posterior.options.n_present * (len(posterior.names) - 1) - n_shown
     return f"... {n_left} more: see edges()" if n_left else ""
 
 
-def run_text(posterior: GraphSample) -> str:
+def run_text(posterior: StructurePosterior) -> str:
     """What was run, in two lines: data and sampler."""
     options, trace = posterior.options, posterior.trace
     n_chains, n_draws = posterior.n_edges.shape
@@ -214,12 +216,12 @@ def run_text(posterior: GraphSample) -> str:
     )
 
 
-def n_temperatures(posterior: GraphSample) -> int:
+def n_temperatures(posterior: StructurePosterior) -> int:
     """At how many temperatures each chain was drawn; 1 where none was tempered."""
     return 1 + sum(name.startswith("swaps_") for name in posterior.trace.info)
 
 
-def tempering_cost(posterior: GraphSample) -> str:
+def tempering_cost(posterior: StructurePosterior) -> str:
     """In words, why chains were tempered and what it cost; empty where none was."""
     n, spent = n_temperatures(posterior), None if posterior.stop is None else posterior.stop.spent
     cost = ""
@@ -231,7 +233,7 @@ def tempering_cost(posterior: GraphSample) -> str:
     return f"{n} temperatures{why}" + (f"; all but the first {cost}" if cost else "")
 
 
-def _tempering_text(posterior: GraphSample) -> str:
+def _tempering_text(posterior: StructurePosterior) -> str:
     text = tempering_cost(posterior)
     return f"{text}; " if text else ""
 
@@ -252,7 +254,7 @@ def _numbers_text(options: RunOptions) -> str:
     return f" ({named}: numbers)"
 
 
-def cache_text(posterior: GraphSample) -> str:
+def cache_text(posterior: StructurePosterior) -> str:
     """Memory and work of the score caches of this process; unlike the draws, it depends on the workers."""
     use = posterior.cache
     if use is None:
@@ -268,7 +270,7 @@ PRIOR_TEXTS = {
 }
 
 
-def prior_text(posterior: GraphSample) -> str:
+def prior_text(posterior: StructurePosterior) -> str:
     """The prior over graphs, and hard knowledge, in words."""
     options = posterior.options
     parts = [PRIOR_TEXTS[options.prior]]
@@ -283,7 +285,7 @@ def prior_text(posterior: GraphSample) -> str:
     return ", ".join(parts)
 
 
-def cap_text(posterior: GraphSample) -> str:
+def cap_text(posterior: StructurePosterior) -> str:
     """The in-degree cap in force, in words."""
     options = posterior.options
     caps = np.array(options.max_parents[: options.n_present])

@@ -35,7 +35,7 @@ from doxa.text import duration, memory
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.structure.posterior.sample import GraphSample
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 
 __all__ = [
@@ -60,7 +60,7 @@ _WORTH_SAYING, _ROOM_TO_SAY = 60.0, 500_000_000  # seconds and bytes: less is no
 STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
 
 
-def judge(posterior: GraphSample) -> Verdict:
+def judge(posterior: StructurePosterior) -> Verdict:
     """Judge a run; see the module docstring for the rules."""
     converged, reason, advice = _judge(posterior)
     stopped = "" if posterior.stop is None else posterior.stop.text
@@ -73,7 +73,7 @@ def judge(posterior: GraphSample) -> Verdict:
     return Verdict(False, "Biased", f"{bias}. {rest}")
 
 
-def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
+def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     diagnostics = posterior.edge_diagnostics
     adjacency = posterior.adjacency_diagnostics
     score = posterior.log_score_diagnosis
@@ -123,7 +123,7 @@ def _judge(posterior: GraphSample) -> tuple[bool | None, str, str]:
     return True, f"{reason}; a search with other moves found no better mode{again}", ""
 
 
-def _few_arrivals(posterior: GraphSample) -> str:
+def _few_arrivals(posterior: StructurePosterior) -> str:
     """In words, that temperatures were of no use to chains that needed them; empty where they were, or there are none.
 
     Of rungs that trade places at all, those are meant that hang together with the first.  Where hardly any graph came
@@ -143,12 +143,12 @@ def _few_arrivals(posterior: GraphSample) -> str:
     )
 
 
-def notes(posterior: GraphSample) -> str:
+def notes(posterior: StructurePosterior) -> str:
     """In words, what a reader of any verdict should know; empty if there is nothing."""
     return " ".join(filter(None, (_never_watched(posterior), wide_families(posterior))))
 
 
-def _never_watched(posterior: GraphSample) -> str:
+def _never_watched(posterior: StructurePosterior) -> str:
     """In words, that somebody intervened on columns in every row; empty if there is none."""
     sets = posterior.options.target_sets
     always = [name for name in posterior.names if sets and all(name in one for one in sets)]
@@ -160,7 +160,7 @@ def _never_watched(posterior: GraphSample) -> str:
     )
 
 
-def wide_families(posterior: GraphSample) -> str:
+def wide_families(posterior: StructurePosterior) -> str:
     """In words, that nodes have probable parents with more configurations than there are rows; empty if none has."""
     options = posterior.options
     if not options.score.is_counted or options.max_configurations is not None or not options.n_states:
@@ -181,7 +181,7 @@ def wide_families(posterior: GraphSample) -> str:
     )
 
 
-def _only_graph(posterior: GraphSample) -> str:
+def _only_graph(posterior: StructurePosterior) -> str:
     """In words, that the limits leave one graph; empty when they leave more."""
     options = posterior.options
     if not any(options.max_parents):
@@ -191,7 +191,7 @@ def _only_graph(posterior: GraphSample) -> str:
     return "the required and forbidden edges and max_parents leave one graph"
 
 
-def _starts(posterior: GraphSample) -> str:
+def _starts(posterior: StructurePosterior) -> str:
     """Where the chains began: `doxa.structure.moves.sampler`, `doxa.structure.cases.incomplete.cells_sampler`."""
     n_chains = len(posterior.n_edges)
     if "begun_at_kept" in posterior.trace.info:  # `doxa.Posterior.update`
@@ -208,7 +208,7 @@ def _unsettled(diagnostics: IndicatorDiagnostics) -> NDArray[np.bool_]:
         return np.asarray((diagnostics.r_hat > R_HAT_LIMIT) & (diagnostics.mcse > MCSE_THAT_MATTERS))
 
 
-def _disagreement(posterior: GraphSample, edges: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> str:
+def _disagreement(posterior: StructurePosterior, edges: NDArray[np.bool_], pairs: NDArray[np.bool_]) -> str:
     score = posterior.log_score_diagnosis
     parts = []
     if score.r_hat > R_HAT_LIMIT:
@@ -233,7 +233,7 @@ def _shown(r_hat: float) -> str:
     return "infinite" if np.isinf(r_hat) else f"{r_hat:.4f}" if r_hat < 1.1 else f"{r_hat:.1f}"
 
 
-def _more(posterior: GraphSample) -> str:
+def _more(posterior: StructurePosterior) -> str:
     """Advice where nothing is wrong but the length: what will do on this table, and what it costs."""
     n_draws, stop = posterior.n_edges.shape[1], posterior.stop
     seconds = 0.0 if stop is None else stop.seconds * _LONGER * 1.5  # the warm-up of half the draws included
@@ -243,7 +243,7 @@ def _more(posterior: GraphSample) -> str:
     return f"{instead} Or run longer: {run}" if instead else f"Run longer: {run}"
 
 
-def _longer(posterior: GraphSample) -> str:
+def _longer(posterior: StructurePosterior) -> str:
     """Advice where chains disagree: run longer, unless they sit in different modes."""
     score = posterior.log_score_diagnosis
     means = posterior.log_score.mean(axis=1)
@@ -255,7 +255,7 @@ def _longer(posterior: GraphSample) -> str:
     return f"{_more(posterior)} If it stays so, the chains are caught in different modes: trust none of the numbers."
 
 
-def _sum_instead(posterior: GraphSample) -> str:
+def _sum_instead(posterior: StructurePosterior) -> str:
     """Advice to sum over all graphs, where that is affordable; empty where it is not."""
     cost = affordable_sum(posterior.options)
     if cost is None:
@@ -264,7 +264,7 @@ def _sum_instead(posterior: GraphSample) -> str:
     return f"Sum over all graphs instead, exact=True (--exact): about {duration(cost.seconds)}{room}."
 
 
-def _other_way(posterior: GraphSample) -> str:
+def _other_way(posterior: StructurePosterior) -> str:
     """Advice where chains are stuck and no sum is affordable."""
     if posterior.sampler.name not in ("auto", "tempered"):
         return "Leave sampler out (--sampler auto): it runs chains at several temperatures, which trade places."
@@ -288,7 +288,7 @@ class PosteriorComparison(NamedTuple):
         )
 
 
-def compare_posteriors(posterior: GraphSample, other: GraphSample) -> PosteriorComparison:
+def compare_posteriors(posterior: StructurePosterior, other: StructurePosterior) -> PosteriorComparison:
     """Compare the edge probabilities of two posteriors.
 
     Parameters
