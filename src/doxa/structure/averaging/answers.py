@@ -1,8 +1,7 @@
 r"""Answers averaged over networks: probabilities that carry a Monte Carlo error and, apart from it, posterior spread.
 
-Means over draws of networks with their errors: plain, and weighted by the probability of what was observed.
-
-A weighted mean is a ratio, :math:`R = \sum_t w_t c_t / \sum_t w_t`.  To first order its error is that of the mean of
+Means over networks are plain, or weighted by the probability of what was observed.  A weighted mean is a ratio,
+:math:`R = \sum_t w_t c_t / \sum_t w_t`.  To first order its error is that of the mean of
 :math:`z_t = R + w_t (c_t - R) / \bar w`, whose mean is R, a series as autocorrelated as the chains are.
 """
 
@@ -35,7 +34,6 @@ class WeightedMean(NamedTuple):
 
     means: AverageDiagnostics
     effective_networks: float
-    log_mean_weight: float  # nats
 
 
 def mean_over_draws(series: Floats, worth: float) -> AverageDiagnostics:
@@ -88,14 +86,13 @@ def weighted_mean(conditional: Floats, log_weight: Floats, shape: tuple[int, int
     worth : float
         As for `mean_over_draws`; bounded by the effective number of networks too.
     """
-    peak = float(log_weight.max())
-    weight = np.exp(log_weight - peak)
+    weight = np.exp(log_weight - log_weight.max())
     share = weight / weight.mean()
     ratio = share @ conditional / len(share)
     effective = float(weight.sum() ** 2 / (weight**2).sum())
     series = ratio + share[:, None] * (conditional - ratio)
     means = mean_over_draws(series.reshape(*shape, -1), min(worth, effective))
-    return WeightedMean(means, effective, peak + float(np.log(weight.mean())))
+    return WeightedMean(means, effective)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ are the same whatever is asked of them, and in whatever order.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cached_property, partial
 from typing import Any, Protocol
@@ -29,6 +29,7 @@ from doxa.structure.averaging.counts import CompletedTable, Family, FamilyOverCo
 from doxa.structure.families.kind import IN_WORDS, FamilyKind, FamilyParameters
 from doxa.structure.families.tables import DirichletFamily
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
+from doxa.structure.posterior.features import listed
 
 __all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
 
@@ -63,6 +64,8 @@ class NetworkDraws:
     ----------
     names, states : tuple
         Nodes and the labels of their states.
+    is_number : ndarray of bool, shape (n_nodes,)
+        Which of them are numbers; there are none but in `GaussianDraws`.
     shape : tuple of int
         Chains, and networks of each.
     draws : ndarray of int, shape (n_networks,)
@@ -89,6 +92,7 @@ class NetworkDraws:
         self.names = completed.table.names
         self.states = completed.table.states
         self.n_states = tuple(map(len, self.states))
+        self.is_number = completed.table.is_number
         self.shape = (n_chains, len(chosen))
         self.draws = (np.arange(n_chains)[:, None] * n_draws + chosen).ravel()
         self.rows = graphs[:, chosen].reshape(-1, *graphs.shape[2:])
@@ -213,6 +217,10 @@ class NetworkDraws:
         found = self.mean_tables(family) if mean else self.drawn_tables(family)
         return found[at] if len(found) > 1 else np.broadcast_to(found, (len(networks), *found.shape[1:]))
 
+    def named(self, known: Mapping[int, float]) -> dict[str, float | str]:
+        """Numbers and states of columns, from their positions, in words."""
+        return {self.names[j]: v if self.is_number[j] else self.states[j][int(v)] for j, v in known.items()}
+
     def dag(self, t: int) -> Dag:
         """The graph of one of the networks."""
         return Dag.from_rows(self.rows[t], self.names)
@@ -242,7 +250,7 @@ class NetworkDraws:
         if most is not None and max(made.n_states) > most:
             many = [name for name, states in zip(made.names, made.states, strict=True) if len(states) > most]
             raise ArgumentError(
-                f"rows has a state that the table does not have in {_listed(tuple(many))}, and {self.prior.name} "
+                f"rows has a state that the table does not have in {listed(many, 8)}, and {self.prior.name} "
                 f"families have {IN_WORDS.get(most, most)} states; leave the cell missing, or give a prior of tables, "
                 "as in prior=BDeu(1.0)"
             )
@@ -317,9 +325,10 @@ def draw_networks(
         and none is given.
     """
     if table.names != posterior.names:
+        columns, nodes = listed(table.names, 8), listed(posterior.names, 8)
         raise ArgumentError(
-            f"the table has the columns {_listed(table.names)}, the posterior the nodes {_listed(posterior.names)}; "
-            "give the table that it was learned from"
+            f"the table has the columns {columns}, the posterior the nodes {nodes}; give the table that it was learned "
+            "from"
         )
     digest = posterior.options.data_digest
     if digest and digest != table.digest:
@@ -379,9 +388,6 @@ def networks(
     """
     n_chains = posterior.trace["rows"].shape[0]
     made = draw_networks(posterior, table, max(check_whole("n", n, 1), 4 * n_chains), prior=prior, seed=seed)
-    chosen = np.unique((2 * np.arange(min(n, len(made))) + 1) * len(made) // (2 * min(n, len(made))))
+    n = min(n, len(made))
+    chosen = np.unique((2 * np.arange(n) + 1) * len(made) // (2 * n))
     return (made.network(t, mean) for t in chosen.tolist())
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return ", ".join(map(repr, names[:8])) + (f", ... {len(names) - 8} more" if len(names) > 8 else "")

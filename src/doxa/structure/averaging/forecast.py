@@ -19,13 +19,13 @@ from doxa.data.read import read_without_empty
 from doxa.data.slices import later_name, name_and_lag
 from doxa.data.time_order import last_moments
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.models.gaussian import check_number
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.number_draws import GaussianDraws
+from doxa.structure.averaging.numbers import level_of
 from doxa.structure.averaging.paths import PathDraws, fresh_noise
 from doxa.structure.averaging.predict import places_of_states
-from doxa.structure.averaging.questions import column_of, column_of_numbers, state_of
+from doxa.structure.averaging.questions import column_of, column_of_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,17 +211,8 @@ def read_do(draws: NetworkDraws, do: Mapping[str, Any] | None, ahead: int) -> li
         j, k = column_of("do", parts[1], draws.names[: slices.width]), int(parts[2])
         if k > ahead:
             raise ArgumentError(f"do names {name!r}, and the last of the moments asked for is [t+{ahead}]; take more")
-        found[k - 1][j] = _value(draws, "do", name, j, value)
+        found[k - 1][j] = level_of(draws, f"do[{name!r}]", j, value)
     return found
-
-
-def _value(draws: NetworkDraws, argument: str, name: str, j: int, value: Any) -> float:
-    """A state's number, or a number on the scale of networks."""
-    label = f"{argument}[{name!r}]"
-    if draws.states[j]:
-        return float(state_of(label, value, draws.states[j], draws.completed.table.cuts.get(draws.names[j])))
-    assert isinstance(draws, GaussianDraws)  # which alone have numbers
-    return float(draws.on_scale([j], np.array([check_number(label, value)]))[0])
 
 
 def _read_given(posterior: StructurePosterior, draws: NetworkDraws, given: Any) -> _Seen:
@@ -246,7 +237,7 @@ def _read_given(posterior: StructurePosterior, draws: NetworkDraws, given: Any) 
                     f"given names {name!r}, and what comes depends on the last {slices.lags} moments alone, the latest "
                     f"of which is {own!r}; leave it out"
                 )
-            cells[0, lag, j] = _value(draws, "given", name, j, value)
+            cells[0, lag, j] = level_of(draws, f"given[{name!r}]", j, value)
         return _Seen(cells, nothing, None, None)
     rows = given if isinstance(given, Table) else read_without_empty(given, (), known=posterior.options.keys)
     last_rows, named_units, times = last_moments(rows, order)

@@ -35,8 +35,10 @@ from doxa.structure.averaging.answers import (
     mean_over_draws,
     weighted_mean,
 )
+from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.number_draws import GaussianDraws
-from doxa.structure.averaging.questions import column_of, column_of_numbers, state_of
+from doxa.structure.averaging.query import averaged_answer
+from doxa.structure.averaging.questions import column_of, column_of_numbers, read_states, state_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = [
     "NumberAnswer",
     "NumberQuestion",
+    "far_beyond",
+    "level_of",
     "log_evidence_in",
     "log_evidence_of",
     "number_answer",
@@ -84,7 +88,8 @@ def read_number_question(
         number, those of a category, or two numbers, the target is empty, or also given or set, or a column is both
         given and set.
     """
-    seen, made = _read(table, "given", given), _read(table, "do", do)
+    own = table.names, table.states, table.cuts
+    seen, made = read_states("given", given, *own), read_states("do", do, *own)
     if isinstance(target, str):
         asked = NumberQuestion((column_of("target", target, table.names),), None, seen, made)
     elif isinstance(target, Mapping):
@@ -112,7 +117,8 @@ def _event(table: Table, target: Mapping[str, Any]) -> NumberQuestion:
                 f"target[{name!r}] is {value!r}, and the column is a category, whose states have no order; give one "
                 f"of {shown(table.states[table.names.index(name)])}"
             )
-    states = _read(table, "target", {name: value for name, value in target.items() if name not in numbers})
+    named = {name: value for name, value in target.items() if name not in numbers}
+    states = read_states("target", named, table.names, table.states, table.cuts)
     if not target:
         raise ArgumentError("target is empty; name a column, or columns and their states")
     between = read_thresholds(f"target[{numbers[0]!r}]", target[numbers[0]]) if numbers else None
@@ -143,19 +149,6 @@ def read_thresholds(label: str, value: Any) -> tuple[float, float]:
         raise ArgumentError(f"{label} is {value!r}, and the column holds numbers; {way}")
     named: dict[str, Any] = {"above": None, "below": None, "between": None}
     return threshold_pair(**{**named, word: ends if word == "between" else ends[0]})
-
-
-def _read(table: Table, argument: str, given: Mapping[str, Any] | None) -> dict[int, float]:
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"{argument} is {given!r}; give a mapping of columns to numbers and states")
-    found: dict[int, float] = {}
-    for name, value in given.items():
-        j, label = column_of(argument, name, table.names), f"{argument}[{name!r}]"
-        own = table.states[j]
-        found[j] = state_of(label, value, own, table.cuts.get(name)) if own else check_number(label, value)
-    return found
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -265,7 +258,7 @@ class NumberAnswer(NumberDistribution):
 
 def number_answer(
     draws: GaussianDraws, question: NumberQuestion, *, weighted: bool
-) -> NumberAnswer | QueryAnswer | AveragedProbability | Estimate:
+) -> NumberAnswer | QueryAnswer | Estimate:
     """Ask every network; ``weighted`` by the density of what was seen (`predictive`), or not (`query`)."""
     states = {j: int(k) for j, k in question.given.items() if not draws.is_number[j]}
     numbers = [j for j in question.given if draws.is_number[j]]
@@ -276,8 +269,8 @@ def number_answer(
     if log_weights is not None and not np.isfinite(log_weights).any():
         raise ArgumentError("given has probability zero in every network; leave out part of it")
     j = question.target[0]
-    given, do = _named(draws, question.given), _named(draws, question.do)
     if question.event is None and draws.is_number[j]:
+        given, do = draws.named(question.given), draws.named(question.do)
         each = [draws.in_unit(j, one.mixture()) for one in found]
         notes = (*_notes(draws, question), *_worth(found))
         return NumberAnswer(draws.names[j], given, do, each, draws.shape, draws.reference_ess, log_weights, notes=notes)
@@ -285,19 +278,7 @@ def number_answer(
         own = np.array([one.state_probabilities(j, draws.n_states[j])[0] for one in found])
     else:
         own = np.array([[_event_probability(draws, question, one)] for one in found])
-    effective = float(len(draws))
-    made: list[Any]
-    if log_weights is not None:
-        mean = weighted_mean(own, log_weights, draws.shape, draws.reference_ess)
-        made, effective = [mean.means.estimate(k) for k in range(own.shape[1])], mean.effective_networks
-    else:
-        means = mean_over_draws(own.reshape(*draws.shape, -1), draws.reference_ess)
-        made = [AveragedProbability.of(means.estimate(k), own[:, k].reshape(draws.shape)) for k in range(own.shape[1])]
-    if question.event is not None:
-        return made[0]  # type: ignore[no-any-return]
-    estimates = dict(zip(draws.states[j], made, strict=True))
-    seen, made_so = ({name: str(value) for name, value in known.items()} for known in (given, do))
-    return QueryAnswer(draws.names[j], estimates, seen, made_so, len(draws), float(np.round(effective, 6)))
+    return averaged_answer(draws, question, own, own, log_weights)
 
 
 def _event_probability(draws: GaussianDraws, question: NumberQuestion, found: Conditioned | Weighted) -> float:
@@ -311,12 +292,17 @@ def _event_probability(draws: GaussianDraws, question: NumberQuestion, found: Co
     return found.event_probability(question.target[: len(question.event)], question.event, inside)
 
 
+def level_of(draws: NetworkDraws, label: str, column: int, value: object) -> float:
+    """A value as users give it: the position of a state, or a number on the scale of networks."""
+    if not draws.is_number[column]:
+        cuts = draws.completed.table.cuts.get(draws.names[column])
+        return float(state_of(label, value, draws.states[column], cuts))
+    assert isinstance(draws, GaussianDraws)  # which alone have numbers
+    return _on_scale(draws, column, check_number(label, value))
+
+
 def _on_scale(draws: GaussianDraws, column: int, value: float) -> float:
     return float(draws.on_scale([column], np.array([value]))[0]) if draws.is_number[column] else value
-
-
-def _named(draws: GaussianDraws, known: Mapping[int, float]) -> dict[str, float | str]:
-    return {draws.names[j]: v if draws.is_number[j] else draws.states[j][int(v)] for j, v in known.items()}
 
 
 def _worth(found: Sequence[Conditioned | Weighted]) -> tuple[str, ...]:
@@ -334,14 +320,18 @@ def _notes(draws: GaussianDraws, question: NumberQuestion) -> tuple[str, ...]:
     notes = []
     for word, known in (("given", question.given), ("do", question.do)):
         for j, value in known.items():
-            if draws.is_number[j]:
-                apart = abs(_on_scale(draws, j, value) - draws.scaling.centre[j]) / draws.scaling.scale[j]
-                if apart > _FAR:
-                    notes.append(
-                        f"{word} has {draws.names[j]} = {value:g}, {apart:.0f} standard deviations from the column's "
-                        "mean: the answer is a straight line drawn far beyond the data"
-                    )
+            if draws.is_number[j] and (far := far_beyond(draws, j, _on_scale(draws, j, value))):
+                notes.append(f"{word} has {draws.names[j]} = {value:g}, {far}")
     return tuple(notes)
+
+
+def far_beyond(draws: GaussianDraws, column: int, value: float) -> str:
+    """In words, how far a number on the scale of networks is from all data; empty where it is not."""
+    apart = abs(value - draws.scaling.centre[column]) / draws.scaling.scale[column]
+    if not apart > _FAR:
+        return ""
+    way = "the answer is a straight line drawn far beyond the data"
+    return f"{apart:.0f} standard deviations from the column's mean: {way}"
 
 
 class _Rows(NamedTuple):
@@ -476,18 +466,8 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
     """
     from doxa.frames import ReadFrame
 
-    new = _read_rows(draws, rows)
-    asked = None if target is None else column_of("target", target, draws.names)
-    if asked is not None:
-        new.codes[:, asked], new.numbers[:, asked] = -1, np.nan
     made: list[tuple[int, int, dict[str, Any]]] = []
-    for own, states, seen, missing in _patterns(draws, new):
-        wanted = missing if asked is None else [asked]
-        if not wanted:
-            continue
-        values = draws.on_scale(seen, new.numbers[own][:, seen])
-        found = draws.condition(wanted, states, seen, values, {}, whole=True)
-        log_weights = np.array([one.log_evidence for one in found])
+    for own, wanted, found, log_weights in _conditioned_rows(draws, rows, target):
         numbers = [j for j in wanted if draws.is_number[j]]
         pooled = {j: _PooledRows(draws, j, found, numbers.index(j), log_weights) for j in numbers}
         sizes = {j: draws.n_states[j] for j in wanted if not draws.is_number[j]}
@@ -513,18 +493,28 @@ def predict_numbers(draws: GaussianDraws, rows: Any, target: str | None = None) 
 
 def row_distributions(draws: GaussianDraws, rows: Any, target: str) -> list[NormalMixture]:
     """The predictive distribution of a number in every row from the row's other columns; as of `predict_numbers`."""
-    new = _read_rows(draws, rows)
-    asked = column_of("target", target, draws.names)
-    new.codes[:, asked], new.numbers[:, asked] = -1, np.nan
     made: dict[int, NormalMixture] = {}
-    for own, states, seen, _ in _patterns(draws, new):
-        values = draws.on_scale(seen, new.numbers[own][:, seen])
-        found = draws.condition([asked], states, seen, values, {}, whole=True)
-        log_weights = np.array([one.log_evidence for one in found])
+    for own, (asked,), found, log_weights in _conditioned_rows(draws, rows, target):
         pooled = _PooledRows(draws, asked, found, 0, log_weights)
         for r, row in enumerate(own.tolist()):
             made[row] = pooled.of(r)[0]
-    return [made[row] for row in range(len(new.codes))]
+    return [made[row] for row in range(len(made))]
+
+
+def _conditioned_rows(
+    draws: GaussianDraws, rows: Any, target: str | None
+) -> Iterator[tuple[NDArray[np.intp], list[int], list[Conditioned | Weighted], Floats]]:
+    """Rows of which the same was seen: which, the columns asked for, what networks say, and log weights of these."""
+    new = _read_rows(draws, rows)
+    asked = None if target is None else column_of("target", target, draws.names)
+    if asked is not None:
+        new.codes[:, asked], new.numbers[:, asked] = -1, np.nan
+    for own, states, seen, missing in _patterns(draws, new):
+        wanted = missing if asked is None else [asked]
+        if wanted:
+            values = draws.on_scale(seen, new.numbers[own][:, seen])
+            found = draws.condition(wanted, states, seen, values, {}, whole=True)
+            yield own, wanted, found, np.array([one.log_evidence for one in found])
 
 
 def log_evidence_of(draws: GaussianDraws, rows: Any) -> Floats:

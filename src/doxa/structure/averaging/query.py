@@ -33,6 +33,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from doxa.data import Table
 from doxa.estimates.estimate import Estimate
@@ -46,7 +47,9 @@ from doxa.structure.families.kind import FamilyKind
 if TYPE_CHECKING:
     from doxa.structure.averaging.numbers import NumberAnswer, NumberQuestion
 
-__all__ = ["asked", "checked_question", "predictive", "predictive_of", "query", "query_of"]
+__all__ = ["asked", "averaged_answer", "checked_question", "predictive", "query"]
+
+Floats = NDArray[np.float64]
 
 
 def query(
@@ -122,7 +125,11 @@ def asked(
         from doxa.structure.averaging.numbers import number_answer
 
         return number_answer(draws, question, weighted=weighted)  # type: ignore[arg-type]  # of such a table
-    return (predictive_of if weighted else query_of)(draws, question, exact_budget)
+    budget = read_budget(exact_budget, len(draws))
+    if weighted:
+        found = weighted_conditionals(draws, question, budget)
+        return averaged_answer(draws, question, found.conditional, found.conditional, found.log_evidence)
+    return averaged_answer(draws, question, *conditional_draws(draws, question, budget))
 
 
 def checked_question(
@@ -143,18 +150,6 @@ def checked_question(
 
         return read_number_question(table, target, given, do)
     return read_question(table.names, table.states, target, given, do, table.cuts)
-
-
-def query_of(
-    draws: NetworkDraws, question: Question, exact_budget: Budget | int | None = None
-) -> AveragedProbability | QueryAnswer:
-    """`query` of networks that are drawn already."""
-    drawn, smooth = conditional_draws(draws, question, read_budget(exact_budget, len(draws)))
-    means = mean_over_draws(smooth.reshape(*draws.shape, -1), draws.reference_ess)
-    made = [AveragedProbability.of(means.estimate(k), drawn[:, k].reshape(draws.shape)) for k in range(drawn.shape[1])]
-    if question.event is not None:
-        return made[0]
-    return _answer(draws, question, made, float(len(draws)))
 
 
 def predictive(
@@ -193,25 +188,39 @@ def predictive(
     )
 
 
-def predictive_of(
-    draws: NetworkDraws, question: Question, exact_budget: Budget | int | None = None
+def averaged_answer(
+    draws: NetworkDraws,
+    question: Question | NumberQuestion,
+    drawn: Floats,
+    smooth: Floats,
+    log_weights: Floats | None = None,
 ) -> Estimate | QueryAnswer:
-    """`predictive` of graphs that are chosen already."""
-    found = weighted_conditionals(draws, question, read_budget(exact_budget, len(draws)))
-    mean = weighted_mean(found.conditional, found.log_evidence, draws.shape, draws.reference_ess)
-    made = [mean.means.estimate(k) for k in range(found.conditional.shape[1])]
-    return made[0] if question.event is not None else _answer(draws, question, made, mean.effective_networks)
+    """The answer to a question about states, from their probabilities in every network.
 
-
-def _answer(draws: NetworkDraws, question: Question, made: Sequence[Estimate], effective: float) -> QueryAnswer:
-    def named(positions: Mapping[int, int]) -> dict[str, str]:
-        return {draws.names[j]: draws.states[j][k] for j, k in positions.items()}
-
-    return QueryAnswer(
-        draws.names[question.target[0]],
-        dict(zip(question.labels, made, strict=True)),
-        named(question.given),
-        named(question.do),
-        len(draws),
-        float(np.round(effective, 6)),
+    Parameters
+    ----------
+    draws : NetworkDraws
+    question : Question or NumberQuestion
+    drawn : ndarray of float, shape (n_networks, n_quantities)
+        Of the event, or of every state of the column.
+    smooth : ndarray of float, same shape
+        Their means over parameters where these are known exactly, else as drawn.
+    log_weights : ndarray of float, shape (n_networks,), optional
+        Nats, of networks that count by what was given; there is then no posterior spread.
+    """
+    quantities, effective = range(smooth.shape[1]), float(len(draws))
+    made: Sequence[Estimate]
+    if log_weights is None:
+        means = mean_over_draws(smooth.reshape(*draws.shape, -1), draws.reference_ess)
+        made = [AveragedProbability.of(means.estimate(k), drawn[:, k].reshape(draws.shape)) for k in quantities]
+    else:
+        means, effective = weighted_mean(smooth, log_weights, draws.shape, draws.reference_ess)
+        made = [means.estimate(k) for k in quantities]
+    if question.event is not None:
+        return made[0]
+    column = question.target[0]
+    estimates = dict(zip(draws.states[column], made, strict=True))
+    given, do = (
+        {name: str(value) for name, value in draws.named(known).items()} for known in (question.given, question.do)
     )
+    return QueryAnswer(draws.names[column], estimates, given, do, len(draws), float(np.round(effective, 6)))

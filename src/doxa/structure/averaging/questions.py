@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.data.bins import codes_of_numbers
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.gaussian import check_number
+from doxa.structure.posterior.features import listed
 
 __all__ = [
     "Question",
@@ -41,8 +43,7 @@ def near(word: str, known: Sequence[str]) -> str:
     found = get_close_matches(word.casefold(), folded, n=3, cutoff=0.6)
     if found:
         return f"close to it {'is' if len(found) == 1 else 'are'} {', '.join(repr(folded[name]) for name in found)}"
-    more = f", ... {len(known) - 8} more" if len(known) > 8 else ""
-    return f"there are {', '.join(map(repr, known[:8]))}{more}"
+    return f"there are {listed(known, 8)}"
 
 
 def column_of(argument: str, name: object, names: Sequence[str]) -> int:
@@ -94,8 +95,10 @@ def read_states(
     names: Sequence[str],
     states: Sequence[Sequence[str]],
     cuts: Mapping[str, Sequence[float]] | None = None,
-) -> dict[int, int]:
-    """Positions of columns and states from ``{column: state}``; of columns with cuts also from numbers.
+) -> dict[int, Any]:
+    """Positions of columns and of states, from ``{column: state}``; of columns with cuts also from numbers.
+
+    Of a column without states, which holds numbers, the number.
 
     Examples
     --------
@@ -107,11 +110,14 @@ def read_states(
     if given is None:
         return {}
     if not isinstance(given, Mapping):
-        raise ArgumentTypeError(f"{argument} is {given!r}; give a mapping of columns to states")
-    found = {}
-    for name, state in given.items():
-        j = column_of(argument, name, names)
-        found[j] = state_of(f"{argument}[{name!r}]", state, states[j], (cuts or {}).get(name))
+        what = "states" if all(states) else "numbers and states"
+        raise ArgumentTypeError(f"{argument} is {given!r}; give a mapping of columns to {what}")
+    found: dict[int, Any] = {}
+    for name, value in given.items():
+        j, label = column_of(argument, name, names), f"{argument}[{name!r}]"
+        found[j] = (
+            state_of(label, value, states[j], (cuts or {}).get(name)) if states[j] else check_number(label, value)
+        )
     return found
 
 
