@@ -260,21 +260,11 @@ class FamilyOverCompletions(FamilyParameters):
         ]
         self._shape = math.prod(sizes[1:]), sizes[0]
 
-    @property
-    def is_one_model(self) -> bool:
-        """As `LogisticFamily.is_one_model`; not of other kinds."""
-        return self._logistic[0].is_one_model
-
     @cached_property
     def logistic_probabilities(self) -> Floats:
         """Of the type, given the family and the completion of each draw, shape (n_users,)."""
         found: Floats = np.array([family.logistic_probability for family in self._logistic])[self._group]
         return found
-
-    @property
-    def logistic_probability(self) -> float:
-        """Of the type, averaged over the draws."""
-        return float(self.logistic_probabilities.mean())
 
     @property
     def excess(self) -> float:
