@@ -119,7 +119,35 @@ class GraphFit(Posterior):
         return "table"
 
     def entries(self, prob: float = 0.95) -> pd.DataFrame:
-        """Every entry of every table of probabilities; see `TablePosterior.entries`."""
+        """Every entry of every table; of categories that depend on categories alone, where columns hold numbers.
+
+        Parameters
+        ----------
+        prob : float, default=0.95
+            Of the credible intervals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``node, parents, given`` (states of the parents; both tuples), ``state, mean, sd, lower, upper``:
+            P(node = state | parents) with standard deviation and equal-tailed credible interval over the posterior;
+            ``mcse, ess, r_hat`` of the mean (0, nan and nan where it is exact); ``cases``, rows of this configuration
+            of the parents.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> graph = doxa.Dag.from_edges([("smoke", "systol")])
+        >>> fit = doxa.fit(graph, doxa.datasets.load("reinis"), seed=1)
+        >>> fit.entries()[["node", "given", "state", "mean"]].round(2)
+             node   given  state  mean
+        0   smoke      ()     no  0.52
+        1   smoke      ()    yes  0.48
+        2  systol   (no,)   <140  0.54
+        3  systol   (no,)  >=140  0.46
+        4  systol  (yes,)   <140  0.61
+        5  systol  (yes,)  >=140  0.39
+        """
         found = {name: [np.empty(0)] for name in ("mcse", "ess", "r_hat")}
         for node in self._tabled:
             own = self._diagnoses[node]
@@ -129,6 +157,13 @@ class GraphFit(Posterior):
                 column.append(np.full(size, blank[name]) if own is None else getattr(own, name)[:size])
         more = {name: np.concatenate(column) for name, column in found.items()}
         return entries_of(self._draws, prob, more, self._tabled)
+
+    def _described(self, what: str, frame: pd.DataFrame, method: str, more: str = "") -> str:
+        """The first rows of a frame and the verdict; ``method`` has the others."""
+        frame = frame.drop(columns=["parents", "cases"])
+        rest = f"\n... {len(frame) - 8} more: see {method}" if len(frame) > 8 else ""
+        shown = frame.head(8).to_string(index=False)
+        return f"{type(self).__name__}: the {what} of {self.graph!r}\n{shown}{rest}{more}\n{self.verdict}"
 
     @property
     def _tabled(self) -> list[int]:
@@ -168,38 +203,6 @@ class TablePosterior(GraphFit):
     >>> print(fit.entry("systol", ">=140", {"smoke": "no", "phys": "no"}))
     0.451874 (exact)
     """
-
-    def entries(self, prob: float = 0.95) -> pd.DataFrame:
-        """Every entry of every table.
-
-        Parameters
-        ----------
-        prob : float, default=0.95
-            Of the credible intervals.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns ``node, parents, given`` (states of the parents; both tuples), ``state, mean, sd, lower, upper``:
-            P(node = state | parents) with standard deviation and equal-tailed credible interval over the posterior;
-            ``mcse, ess, r_hat`` of the mean (0, nan and nan where it is exact); ``cases``, rows of this configuration
-            of the parents.
-
-        Examples
-        --------
-        >>> import doxa
-        >>> graph = doxa.Dag.from_edges([("smoke", "systol")])
-        >>> fit = doxa.fit(graph, doxa.datasets.load("reinis"), seed=1)
-        >>> fit.entries()[["node", "given", "state", "mean"]].round(2)
-             node   given  state  mean
-        0   smoke      ()     no  0.52
-        1   smoke      ()    yes  0.48
-        2  systol   (no,)   <140  0.54
-        3  systol   (no,)  >=140  0.46
-        4  systol  (yes,)   <140  0.61
-        5  systol  (yes,)  >=140  0.39
-        """
-        return super().entries(prob)
 
     def entry(self, node: str, state: str, given: Mapping[str, str] | None = None) -> Estimate:
         """Posterior mean of P(node = state | states of all its parents), with its Monte Carlo error.
@@ -260,10 +263,7 @@ class TablePosterior(GraphFit):
 
     def __repr__(self) -> str:
         """The first entries and the verdict."""
-        frame = self.entries().drop(columns=["parents", "cases"])
-        shown = frame.head(8).to_string(index=False)
-        rest = f"\n... {len(frame) - 8} more: see entries()" if len(frame) > 8 else ""
-        return f"TablePosterior: the tables of {self.graph!r}\n{shown}{rest}\n{self.verdict}"
+        return self._described("tables", self.entries(), "entries()")
 
     @cached_property
     def _diagnoses(self) -> dict[int, AverageDiagnostics | None]:

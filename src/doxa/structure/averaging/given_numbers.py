@@ -104,13 +104,6 @@ class RegressionPosterior(GraphFit):
         """
         return self._frame(self._with_odds, check_prob(prob))
 
-    def entries(self, prob: float = 0.95) -> pd.DataFrame:
-        """Every entry of every table of probabilities, of categories that depend on categories alone.
-
-        Columns as of `doxa.structure.averaging.TablePosterior.entries`.
-        """
-        return super().entries(prob)
-
     def draws(self, node: str) -> Regression | LogOdds | Floats:
         """Draws of a node's parameters, in the units of the columns.
 
@@ -237,14 +230,13 @@ class RegressionPosterior(GraphFit):
             return False
         if node in self._tabled:
             return isinstance(self._draws.parameters_of(self._family(node)), DirichletFamily)
-        return self._whole(node) is not None
+        return self._wholes[node] is not None
 
-    def _whole(self, node: int) -> Any:
-        """The terms of a node in closed form, or None."""
-        kept: dict[int, Any] = self.__dict__.setdefault("_wholes", {})
-        if node not in kept:
-            kept[node] = closed_form(self._draws, self._family(node)) if self.is_closed_form else None
-        return kept[node]
+    @cached_property
+    def _wholes(self) -> list[Any]:
+        """The terms of every node in closed form, or None."""
+        nodes = range(len(self.names))
+        return [closed_form(self._draws, self._family(node)) if self.is_closed_form else None for node in nodes]
 
     @cached_property
     def _diagnoses(self) -> dict[int, AverageDiagnostics | None]:
@@ -268,7 +260,7 @@ class RegressionPosterior(GraphFit):
         return _diagnosed(drawn_terms(self._draws, self._family(node)).reshape(*self._draws.shape, -1))
 
     def _spread_of(self, node: int, prob: float) -> Spread:
-        return spread_of(self._draws, self._family(node), self._whole(node), prob)
+        return spread_of(self._draws, self._family(node), self._wholes[node], prob)
 
     def _frame(self, nodes: list[int], prob: float) -> pd.DataFrame:
         from doxa.frames import ReadFrame
@@ -291,12 +283,9 @@ class RegressionPosterior(GraphFit):
 
     def __repr__(self) -> str:
         """The first terms and the verdict."""
-        frame = self.regressions().drop(columns=["parents", "cases"])
-        shown = frame.head(8).to_string(index=False)
-        rest = f"\n... {len(frame) - 8} more: see regressions()" if len(frame) > 8 else ""
         others = [name for name, nodes in (("log_odds()", self._with_odds), ("entries()", self._tabled)) if nodes]
-        rest += f"\nCategories: see {' and '.join(others)}" if others else ""
-        return f"RegressionPosterior: the regressions of {self.graph!r}\n{shown}{rest}\n{self.verdict}"
+        more = f"\nCategories: see {' and '.join(others)}" if others else ""
+        return self._described("regressions", self.regressions(), "regressions()", more)
 
 
 def _diagnosed(draws: Floats) -> AverageDiagnostics:
