@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
-from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import NetworkDraws, draw_networks
 from doxa.structure.averaging.questions import column_of
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.tables import DirichletFamily
@@ -20,7 +21,9 @@ from doxa.structure.families.tables import DirichletFamily
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["FamilyTable", "family_table", "parent_tables"]
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
+
+__all__ = ["FamilyTable", "family_table", "parent_tables", "probable_parents"]
 
 Floats = NDArray[np.float64]
 
@@ -38,7 +41,7 @@ class FamilyTable(NamedTuple):
 
 
 def parent_tables(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     node: str,
     most: int = 5,
@@ -95,13 +98,10 @@ def parent_tables(
         )
     check_prob(prob)
     draws = draw_networks(posterior, table, None, prior=prior)
-    asked: Any = posterior
-    sets = asked.parent_sets(node, check_whole("most", most, 1))
     frames = []
-    for names, probability, mcse in zip(sets["parents"], sets["probability"], sets["mcse"], strict=True):
-        parents = tuple(table.names.index(name) for name in names)
-        if (child, parents) not in draws.users or table.is_number[list(parents)].any():
-            continue  # of an exact posterior: probable, and yet never drawn; or with log odds (`parent_regressions`)
+    for names, parents, probability, mcse in probable_parents(posterior, draws, node, most):
+        if table.is_number[list(parents)].any():
+            continue  # it has log odds (`parent_regressions`)
         found = family_table(draws, child, parents, prob=prob)
         q, r = found.mean.shape
         labels = list(product(*(table.states[p] for p in parents)))
@@ -123,6 +123,17 @@ def parent_tables(
     if not frames:
         raise ArgumentError(f"every probable parent set of {node!r} has numbers, and no table; take parent_regressions")
     return pd.concat(frames, ignore_index=True)
+
+
+def probable_parents(
+    posterior: StructurePosterior, draws: NetworkDraws, node: str, most: int
+) -> Iterator[tuple[tuple[str, ...], tuple[int, ...], float, float]]:
+    """Names and positions of a node's probable parents, as far as they were drawn, with probability and its error."""
+    sets, child = posterior.parent_sets(node, check_whole("most", most, 1)), draws.names.index(node)
+    for names, probability, mcse in zip(sets["parents"], sets["probability"], sets["mcse"], strict=True):
+        parents = tuple(draws.names.index(name) for name in names)
+        if (child, parents) in draws.users:  # of an exact posterior, a set may be probable and yet never drawn
+            yield names, parents, probability, mcse
 
 
 def family_table(draws: NetworkDraws, node: int, parents: tuple[int, ...], *, prob: float = 0.95) -> FamilyTable:

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
 from doxa.models.gaussian import LogOdds, Regression
-from doxa.structure.averaging.draws import SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import draw_networks
 from doxa.structure.averaging.number_draws import GaussianDraws
+from doxa.structure.averaging.parent_tables import probable_parents
 from doxa.structure.averaging.questions import column_of
 from doxa.structure.families.additive.parameters import MixtureFamily
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from doxa.structure.families.kind import FamilyKind
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["Spread", "Term", "closed_form", "drawn_terms", "parent_regressions", "spread_of", "terms_of"]
 
@@ -104,7 +105,7 @@ def terms_of(draws: GaussianDraws, family: Family) -> Iterator[Term]:
 
 
 def parent_regressions(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     node: str,
     most: int = 5,
@@ -164,14 +165,11 @@ def parent_regressions(
     draws = draw_networks(posterior, table, None, prior=prior)
     if not isinstance(draws, GaussianDraws):
         raise ArgumentError(f"no column holds numbers, so {node!r} has tables and no regressions; take parent_tables")
-    asked: Any = posterior
-    sets = asked.parent_sets(node, check_whole("most", most, 1))
     rows: list[list[Any]] = []
-    for names, probability, mcse in zip(sets["parents"], sets["probability"], sets["mcse"], strict=True):
-        family = child, tuple(table.names.index(name) for name in names)
-        is_table = not draws.is_number[[child, *family[1]]].any()
-        if is_table or family not in draws.users:  # of an exact posterior: probable, and yet never drawn
-            continue
+    for names, parents, probability, mcse in probable_parents(posterior, draws, node, most):
+        family = child, parents
+        if not draws.is_number[[child, *parents]].any():
+            continue  # it has a table (`parent_tables`)
         spread = spread_of(draws, family, closed_form(draws, family), prob)
         for term in terms_of(draws, family):
             own = (part[term.place] for part in spread)
