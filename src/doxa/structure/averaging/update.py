@@ -125,43 +125,36 @@ def all_rows(table: Table, rows: Any, hidden: list[str], unseen: Unseen = "error
     numbers: dict[int, NDArray[np.float64]] = {}
     measured = dict(table.measured)
     for j, (name, labels) in enumerate(zip(table.names, table.states, strict=True)):
-        old = table.codes[table.row_index, j]
+        known = tuple(labels)
+        k = -1 if name in hidden else new.names.index(name)
         if name in hidden:
-            columns.append(np.concatenate([old, np.full(new.n_rows, -1, dtype=old.dtype)]))
-            states.append(labels)
-            continue
-        k = new.names.index(name)
-        if name in held:
+            codes = np.full(new.n_rows, -1)
+        elif name in held:
             assert table.numbers is not None
-            numbers[j] = np.concatenate([table.numbers[table.row_index, j], column_of_numbers(new, k)])
-            columns.append(np.where(np.isnan(numbers[j]), -1, 0))
-            states.append(labels)
-            continue
-        if name in table.cuts:
+            cells = column_of_numbers(new, k)
+            numbers[j] = np.concatenate([table.numbers[table.row_index, j], cells])
+            codes = np.where(np.isnan(cells), -1, 0)
+        elif name in table.cuts:
             cells, codes = _cut(new, k, table.cuts[name], labels)
             measured[name] = np.concatenate([table.measured[name], cells])
-            columns.append(np.concatenate([old, codes]))
-            states.append(labels)
-            continue
-        added = [label for label in new.states[k] if label not in labels]
-        if added and unseen == "error":
-            raise ArgumentError(
-                f"rows has the states {shown(added)} in column {name!r}, which the table does not have: its states are "
-                f"{shown(labels)}; correct them, or say unseen='add'"
-            )
-        known = (*labels, *added)
-        place = np.array([*(known.index(label) for label in new.states[k]), -1])
-        columns.append(np.concatenate([old, place[new.codes[new.row_index, k]]]))
+        else:
+            added = [label for label in new.states[k] if label not in labels]
+            if added and unseen == "error":
+                raise ArgumentError(
+                    f"rows has the states {shown(added)} in column {name!r}, which the table does not have: its states "
+                    f"are {shown(labels)}; correct them, or say unseen='add'"
+                )
+            known += tuple(added)
+            codes = np.array([*(known.index(label) for label in new.states[k]), -1])[new.codes[new.row_index, k]]
+        columns.append(np.concatenate([table.codes[table.row_index, j], codes]).astype(np.int16))
         states.append(known)
-    coded = [column.astype(np.int16) for column in columns]
     transforms = {
         name: transform_of(name, own.method, numbers[table.names.index(name)]) for name, own in table.transforms.items()
     }
-    states_of = tuple(map(tuple, states))
     return collapsed(
         table.names,
-        states_of,
-        coded,
+        tuple(states),
+        columns,
         numbers=numbers or None,
         cuts=table.cuts,
         measured=measured,
