@@ -223,10 +223,8 @@ class Posterior(StructurePosterior):
             A column to predict from the others; all missing cells when left out.
         unseen : {"error", "prior"}
             What to do with a state that the table does not have: refuse it, or give it the prior's share.
-        networks : int, optional
-            About how many networks to average over; None for one of each draw.
-        prior : FamilyKind, optional
-            Of the parameters; that of the score when left out.
+        networks, prior
+            As for `query`.
         """
         from doxa.structure.averaging.predict import predict_of
 
@@ -393,10 +391,8 @@ class Posterior(StructurePosterior):
         where : mapping of str to str, optional
             Of numbers: states of categories.  Slopes that differ between configurations of parents that are categories
             are averaged over the cases in which these states were observed; over all cases when left out.
-        networks : int, optional
-            About how many networks to average over; None for one of each draw.
-        prior : FamilyKind, optional
-            Of the parameters; that of the score when left out.
+        networks, prior
+            As for `query`.
 
         Returns
         -------

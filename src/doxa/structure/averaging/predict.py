@@ -5,9 +5,7 @@ Both are predictive probabilities (`doxa.structure.averaging.query`): for a row 
 .. math:: p(y \mid x, D) = \frac{\sum_G P(G \mid D)\, p(y, x \mid G, D)}{\sum_G P(G \mid D)\, p(x \mid G, D)},
 
 each term in the network of posterior mean parameters.  Rows are predicted one by one: none teaches the network
-anything about the next.
-
-New rows for prediction: read, and coded as the table was that the posterior was learned from.
+anything about the next.  They are coded as the table was that the posterior was learned from.
 """
 
 from __future__ import annotations

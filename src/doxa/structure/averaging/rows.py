@@ -3,8 +3,6 @@
 For each row and graph there is the probability of what was observed, and that of each state of each missing cell given
 it.  Both are exact (`doxa.structure.averaging.query` shows why mean parameters do).
 
-Probabilities of rows with missing cells, in many networks: the compiled loop.
-
 In each network the missing cells of a row fall into parts that the observed ones separate, and the states of each part
 are listed: few in rows that are mostly observed, where this is far quicker than planning an elimination.
 """

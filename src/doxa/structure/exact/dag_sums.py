@@ -16,13 +16,12 @@ supersets R of P this is the posterior of parent sets.
 
 Beside this file the weights are checked in `dag_weights`, the sums over parent sets are in `family_sums` and the
 recursions in `dag_recursions`.  The recursions alternate in sign and bound their own error; an answer whose bound
-exceeds 1e-6 is refused.  Drawing graphs is in `dag_draws`, what it all costs in `dag_budget`.
+exceeds 1e-6 is refused.  What it all costs is in `dag_budget`.
 
-Independent draws of graphs from an exact posterior, layer by layer.
-
-A graph is its layers: the nodes without parents, then those whose parents are all in the first layer, and so on.  With
-U the union of the layers so far and L the last of them, a node enters the next layer when its parents lie in U and one
-of them in L.  With F(U), the weight of all ways to go on after U, from `doxa.structure.exact.dag_sums`,
+Graphs are drawn independently, layer by layer.  A graph is its layers: the nodes without parents, then those whose
+parents are all in the first layer, and so on.  With U the union of the layers so far and L the last of them, a node
+enters the next layer when its parents lie in U and one of them in L.  With F(U), the weight of all ways to go on
+after U,
 
 .. math:: h_U(T) = \sum_{W \supseteq T} (-1)^{|W - T|} F(U \cup W) \prod_{i \in W} \alpha_i(U)
 
@@ -35,8 +34,6 @@ Sampling by layers from such sums is due to Talvitie, Vuoksenmaa & Koivisto (201
 their errors are relative to F(U), and a state (U, L) is met with probability p only if it weighs at least p F(U).
 
 Draws that share U share its :math:`h_U`, which takes (n - |U|) 2^(n - |U|) steps.
-
-What can go wrong when weights of graphs are summed or integrated.
 """
 
 from __future__ import annotations

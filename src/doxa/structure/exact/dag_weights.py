@@ -1,23 +1,16 @@
-"""The weights of all families that a sum over graphs is made of: checked, sorted, and split into powers of two.
+"""What sums over graphs are made of: the weights of families, the blocks of sets of nodes, and numbers of 31 digits.
 
 Sums over graphs take a table of log weights, or a list of the possible parent sets of every node.  Both become a
-`Families` a node here, and what cannot be summed is refused with words.
+`Families` a node here: checked, sorted, and split into powers of two.
 
-How the work over all sets of nodes is cut into blocks and put on threads.
+A block is all sets of nodes that share their high bits.  Blocks with equally many high bits are independent of each
+other, so they form a wave: a wave's blocks run at once on threads, the waves one after another.  The cut depends on the
+number of nodes alone, and so do the results.  What is done in a block is in `doxa.structure.exact.dag_recursions`.
 
-A block is all sets that share their high bits.  Blocks with equally many high bits are independent of each other, so
-they form a wave: a wave's blocks run at once, the waves one after another.  The cut depends on the number of nodes
-alone, and so do the results.
-
-What is done in a block is in `doxa.structure.exact.dag_recursions`.
-
-Pairs of doubles: numbers of some 31 digits, for sums that lose half of them.
-
-A pair (h, l) is the number h + l with |l| <= half a unit of h in the last place (Dekker 1971).  The algorithms and
-their error bounds are those of Joldes, Muller & Popescu (2017).  Where numbers span thousands of nats, a pair is a
-mantissa beside a power of two, and `POWERS` brings two of them to a common scale.
-
-Compiled functions only; what they are used for is in `doxa.structure.exact.dag_recursions`.
+Pairs of doubles are numbers of some 31 digits, for sums that lose half of them.  A pair (h, l) is the number h + l with
+|l| <= half a unit of h in the last place (Dekker 1971).  The algorithms and their error bounds are those of Joldes,
+Muller & Popescu (2017).  Where numbers span thousands of nats, a pair is a mantissa beside a power of two, and `POWERS`
+brings two of them to a common scale.
 """
 
 from __future__ import annotations
