@@ -39,6 +39,7 @@ from doxa.structure.averaging.conditional import conditional_draws, read_budget
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.number_draws import GaussianDraws
+from doxa.structure.averaging.numbers import far_beyond, level_of
 from doxa.structure.averaging.questions import Question, column_of, state_of
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
 from doxa.structure.posterior.features import frequency_of
@@ -56,11 +57,10 @@ __all__ = [
     "Level",
     "all_effects",
     "assembled",
-    "effect_bounds",
-    "effect_means",
     "effect_of",
     "read_pair",
     "shown_level",
+    "told_effect",
     "told_states",
     "usual_levels",
 ]
@@ -73,7 +73,6 @@ ASSUMPTIONS = (
     "Effects of interventions only if every common cause of the columns is a column, rows were not selected by what "
     "they hold, and the families have the right form."
 )
-_FAR = 8.0  # standard deviations of a column
 
 
 class _Pair(NamedTuple):
@@ -138,7 +137,7 @@ class Effect(Averaged):
                 "says nothing; the effect itself is the difference"
             )
         own = self.after / self.before
-        return Averaged.of(effect_means(own[..., None], float(own.min()), float(own.max()), self.worth)[0], own)
+        return Averaged.of(_mean_between(own, float(own.min()), float(own.max()), self.worth), own)
 
     def probability(self, *, above: float | None = None, below: float | None = None) -> Estimate:
         """Posterior probability that the effect is above, or below, a threshold.
@@ -209,35 +208,27 @@ def effect_of(
 ) -> Effect:
     """One effect: see `doxa.structure.averaging.posterior.Posterior.effect`."""
     pair, levels = read_pair(draws, of, on, values)
-    if isinstance(draws, GaussianDraws):
-        before, after = (_numbers_set(draws, pair, level) for level in pair.levels)
-        mean = after - before
-    else:
-        found = [_states_set(draws, pair, int(level)) for level in pair.levels]
-        (before, smooth_before), (after, smooth_after) = found
-        mean = smooth_after - smooth_before
+    (before, smooth_before), (after, smooth_after) = (_when_set(draws, pair, level) for level in pair.levels)
+    mean = smooth_after - smooth_before
     reach = _reach(draws)[:, pair.of, pair.on]
-    return assembled(draws, pair, levels, (before, after), (mean, reach), _no_path(posterior, pair.of, pair.on))
+    return assembled(draws, pair, levels, before, after, mean, reach, _no_path(posterior, pair.of, pair.on))
 
 
 def assembled(
     draws: NetworkDraws,
     pair: _Pair,
     levels: tuple[Level, Level],
-    outcomes: tuple[Floats, Floats],
-    averaged: tuple[Floats, NDArray[np.bool_]],
+    before: Floats,
+    after: Floats,
+    mean: Floats,
+    reach: NDArray[np.bool_],
     no_effect: Estimate,
 ) -> Effect:
-    """An effect from what every network says.
-
-    ``outcomes`` are those before and after; ``averaged`` the difference, its mean over parameters where that is known,
-    and whether there is a path.
-    """
-    (before, after), (mean, reach) = outcomes, averaged
+    """An effect from what every network says; ``mean`` is the difference over parameters where that is known."""
     own = np.where(reach, after - before, 0.0)
     mean = np.where(reach, mean, 0.0)
-    bounds = effect_bounds(own, pair.state is not None)
-    estimate = effect_means(mean.reshape(*draws.shape, 1), *bounds, draws.reference_ess)[0]
+    bounds = _bounds(own, pair.state is not None)
+    estimate = _mean_between(mean.reshape(draws.shape), *bounds, draws.reference_ess)
     return Effect(
         estimate.value, estimate.mcse, estimate.ess, False, estimate.law, own.reshape(draws.shape),
         cause=draws.names[pair.of], levels=levels, target=draws.names[pair.on],
@@ -257,7 +248,6 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
     reach = _reach(draws)
     straight = _straight_lines(draws)
     networks = _CategoryNetworks(draws)
-    tail = (1 - prob) / 2
     if straight is not None:
         straight = np.where(reach.transpose(0, 2, 1), straight, 0.0)
     rows: list[list[Any]] = []
@@ -272,15 +262,10 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
         else:
             changes = networks.changed(of, (int(levels[0]), int(levels[1])), reach)
         for (on, state), own in changes.items():
-            [estimate] = effect_means(
-                own.reshape(*draws.shape, 1), *effect_bounds(own, state is not None), draws.reference_ess
-            )
-            low, high = np.quantile(own, [tail, 1 - tail])
             label = None if state is None else draws.states[on][state]
-            rows.append(
-                [draws.names[of], *shown, draws.names[on], label, estimate.value, estimate.mcse, float(own.std(ddof=1)),
-                 float(low), float(high), *none[draws.names[of], draws.names[on]]]
-            )  # fmt: skip
+            told = told_effect(draws, own, state is not None, prob)
+            none_of_it = none[draws.names[of], draws.names[on]]
+            rows.append([draws.names[of], *shown, draws.names[on], label, *told, *none_of_it])
     rows.sort(key=lambda row: (row[-2], -abs(row[5])))
     head = ["of", "from", "to", "on", "state", "effect", "mcse", "sd", "lower", "upper", "no_effect", "no_effect_mcse"]
     return ReadFrame(rows, columns=head)
@@ -299,7 +284,7 @@ def read_pair(
     cause = column_of("of", of, draws.names)
     if isinstance(on, str):
         target = column_of("on", on, draws.names)
-        state = None if _is_number(draws, target) else len(draws.states[target]) - 1
+        state = None if draws.is_number[target] else len(draws.states[target]) - 1
         if state is not None and state > 1:
             last = draws.states[target][-1]
             raise ArgumentError(
@@ -311,7 +296,7 @@ def read_pair(
             raise ArgumentTypeError(f"on is {on!r}; give a column, or one column and its state, as a mapping")
         [(name, label)] = on.items()
         target = column_of("on", name, draws.names)
-        if _is_number(draws, target):
+        if draws.is_number[target]:
             raise ArgumentError(f"on names {name!r} with a value, and the column holds numbers; give the column alone")
         state = state_of(f"on[{name!r}]", label, draws.states[target], table.cuts.get(name))
     if cause == target and not same:
@@ -321,25 +306,16 @@ def read_pair(
         return _Pair(cause, levels, target, state), tuple(shown_level(draws, cause, level) for level in levels)  # type: ignore[return-value]
     if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != 2:
         raise ArgumentTypeError(f"values is {values!r}; give two: from what {of!r} is changed, and to what")
-    if _is_number(draws, cause):
-        assert isinstance(draws, GaussianDraws)  # which alone have numbers
-        given = np.array([check_number("values", value) for value in values])
-        a, b = (float(draws.on_scale([cause], given[k : k + 1])[0]) for k in range(2))
-    else:
-        a, b = (float(state_of("values", value, draws.states[cause], table.cuts.get(of))) for value in values)
+    a, b = (level_of(draws, "values", cause, value) for value in values)
     if a == b:
         raise ArgumentError(f"values is {values!r}, twice the same; an effect compares two values")
     pair = _Pair(cause, (a, b), target, state)
     return pair, (shown_level(draws, cause, a), shown_level(draws, cause, b))
 
 
-def _is_number(draws: NetworkDraws, column: int) -> bool:
-    return isinstance(draws, GaussianDraws) and bool(draws.is_number[column])
-
-
 def usual_levels(draws: NetworkDraws, column: int) -> tuple[float, float]:
     """The first and the last state; of a number the mean, and a standard deviation above it, in units of networks."""
-    if _is_number(draws, column):
+    if draws.is_number[column]:
         assert isinstance(draws, GaussianDraws)
         centre, scale = float(draws.scaling.centre[column]), float(draws.scaling.scale[column])
         return centre, centre + scale
@@ -348,7 +324,7 @@ def usual_levels(draws: NetworkDraws, column: int) -> tuple[float, float]:
 
 def shown_level(draws: NetworkDraws, column: int, level: float) -> Level:
     """A state by its label; a number in the unit of the column."""
-    if not _is_number(draws, column):
+    if not draws.is_number[column]:
         return draws.states[column][int(level)]
     assert isinstance(draws, GaussianDraws)
     own = draws.scaling.transforms[column]
@@ -368,35 +344,37 @@ def _no_path(posterior: StructurePosterior, of: int, on: int) -> Estimate:
     return frequency_of(posterior, ~paths[which])
 
 
-def effect_bounds(own: Floats, is_probability: bool) -> tuple[float, float]:
+def told_effect(draws: NetworkDraws, own: Floats, is_probability: bool, prob: float) -> list[float]:
+    """Mean, its Monte Carlo error, standard deviation and credible interval of an effect in every network."""
+    bounds, tail = _bounds(own, is_probability), (1 - prob) / 2
+    estimate = _mean_between(own.reshape(draws.shape), *bounds, draws.reference_ess)
+    low, high = np.quantile(own, [tail, 1 - tail]).tolist()
+    return [estimate.value, estimate.mcse, float(own.std(ddof=1)), low, high]
+
+
+def _bounds(own: Floats, is_probability: bool) -> tuple[float, float]:
     """Between which numbers an effect can lie: of means, those of the networks."""
     return (-1.0, 1.0) if is_probability else (min(0.0, float(own.min())), max(0.0, float(own.max())))
 
 
-def effect_means(series: Floats, low: float, high: float, worth: float) -> list[Estimate]:
-    """Means of quantities between two numbers, shape (chain, draw, quantity), with their Monte Carlo errors."""
+def _mean_between(series: Floats, low: float, high: float, worth: float) -> Estimate:
+    """Mean of a quantity between two numbers, shape (chain, draw), with its Monte Carlo error."""
     if low == high:
-        return [Estimate(low, np.nan, worth)] * series.shape[-1]
-    found = mean_over_draws((series - low) / (high - low), worth)
-    made = [found.estimate(k) for k in range(series.shape[-1])]
-    df = np.nan_to_num(found.df, nan=1.0)
-    return [
-        Estimate(low + (high - low) * one.value, (high - low) * one.mcse, one.ess, law=StudentInterval(float(df[k])))
-        for k, one in enumerate(made)
-    ]
+        return Estimate(low, np.nan, worth)
+    found = mean_over_draws((series[..., None] - low) / (high - low), worth)
+    one, law = found.estimate(0), StudentInterval(float(np.nan_to_num(found.df[0], nan=1.0)))
+    return Estimate(low + (high - low) * one.value, (high - low) * one.mcse, one.ess, law=law)
 
 
-def _states_set(draws: NetworkDraws, pair: _Pair, level: int) -> tuple[Floats, Floats]:
-    """Probability of the state in every network, with the parameters drawn, and its mean over them."""
+def _when_set(draws: NetworkDraws, pair: _Pair, level: float) -> tuple[Floats, Floats]:
+    """Probability of the state or mean of the number in every network, as drawn, and over parameters where known."""
+    if isinstance(draws, GaussianDraws):
+        drawn = _asked(draws, pair.of, level, pair.on)[:, pair.state or 0]
+        return drawn, drawn
     assert pair.state is not None  # of a table of categories
-    question = Question((pair.on,), (pair.state,), {}, {pair.of: level}, ("",))
+    question = Question((pair.on,), (pair.state,), {}, {pair.of: int(level)}, ("",))
     found = conditional_draws(draws, question, read_budget(None, len(draws)))
     return found.drawn[:, 0], found.smooth[:, 0]
-
-
-def _numbers_set(draws: GaussianDraws, pair: _Pair, level: float) -> Floats:
-    """Probability of the state, or mean of the number, in every network."""
-    return _asked(draws, pair.of, level, pair.on)[:, pair.state or 0]
 
 
 def _asked(draws: GaussianDraws, of: int, level: float, on: int, only: Sequence[int] | None = None) -> Floats:
@@ -530,15 +508,11 @@ class _CategoryNetworks:
 
 
 def _notes(draws: NetworkDraws, pair: _Pair, levels: tuple[Level, Level]) -> tuple[str, ...]:
-    if not _is_number(draws, pair.of):
+    if not draws.is_number[pair.of]:
         return ()
     assert isinstance(draws, GaussianDraws)
     notes = []
     for own, level in zip(pair.levels, levels, strict=True):
-        apart = abs(own - draws.scaling.centre[pair.of]) / draws.scaling.scale[pair.of]
-        if apart > _FAR:
-            notes.append(
-                f"{draws.names[pair.of]} = {level:g} is {apart:.0f} standard deviations from the column's mean: the "
-                "answer is a straight line drawn far beyond the data"
-            )
+        if far := far_beyond(draws, pair.of, own):
+            notes.append(f"{draws.names[pair.of]} = {level:g} is {far}")
     return tuple(notes)

@@ -26,10 +26,9 @@ from doxa.structure.averaging.effects import (
     Effect,
     Level,
     assembled,
-    effect_bounds,
-    effect_means,
     read_pair,
     shown_level,
+    told_effect,
     told_states,
     usual_levels,
 )
@@ -103,9 +102,8 @@ def effect_in_time(
     found = [_outcomes(paths, pair.of, level, lag, _ROWS) for level in pair.levels]
     before, after = (one[lag, pair.on, pair.state] for one in found)
     reach = later_descendants(unpack_rows(draws.rows, len(draws.names)), paths.lags, lag)[lag, :, pair.of, pair.on]
-    return assembled(
-        draws, pair, levels, (before, after), (after - before, reach), _no_path(posterior, *pair[::2], lag)
-    )
+    no_path = _no_path(posterior, pair.of, pair.on, lag)
+    return assembled(draws, pair, levels, before, after, after - before, reach, no_path)
 
 
 def all_effects_in_time(
@@ -114,7 +112,7 @@ def all_effects_in_time(
     """Every effect within a moment and after up to ``last`` moments, as many as there are lags when left out."""
     from doxa.frames import ReadFrame
 
-    paths, tail = PathDraws(draws), (1 - prob) / 2
+    paths = PathDraws(draws)
     last = paths.lags if last is None else last
     reach = later_descendants(unpack_rows(draws.rows, len(draws.names)), paths.lags, last)
     rows, none = posterior._distinct
@@ -130,16 +128,10 @@ def all_effects_in_time(
             if state is not None and state not in told_states(draws.n_states[on]):
                 continue
             own = np.where(reach[k, :, of, on], value - before[k, on, state], 0.0)
-            [estimate] = effect_means(
-                own.reshape(*draws.shape, 1), *effect_bounds(own, state is not None), draws.reference_ess
-            )
-            low, high = np.quantile(own, [tail, 1 - tail])
             label = None if state is None else draws.states[on][state]
             no_effect = frequency_of(posterior, ~of_graphs[k, :, of, on][none])
-            found.append(
-                [draws.names[of], *shown, draws.names[on], k, label, estimate.value, estimate.mcse,
-                 float(own.std(ddof=1)), float(low), float(high), no_effect.value, no_effect.mcse]
-            )  # fmt: skip
+            told = told_effect(draws, own, state is not None, prob)
+            found.append([draws.names[of], *shown, draws.names[on], k, label, *told, no_effect.value, no_effect.mcse])
     found.sort(key=lambda row: (row[-2], -abs(row[6])))
     head = ["of", "from", "to", "on", "lag", "state", "effect", "mcse", "sd", "lower", "upper", "no_effect",
             "no_effect_mcse"]  # fmt: skip
