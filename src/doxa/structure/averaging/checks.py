@@ -8,7 +8,6 @@ pairs some will be extreme by chance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -85,7 +84,7 @@ def predictive_checks(
         )
     draws = draw_networks(posterior, table, replicas, prior=prior, seed=seed)
     rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM,)))
-    labels, observed, made = _with_numbers(draws, rng) if isinstance(draws, GaussianDraws) else _of_counts(draws, rng)
+    labels, observed, made = _compared(draws, rng)
     close = np.abs(made - observed) <= 1e-12 * np.maximum(1.0, np.abs(observed))
     larger = np.where(close, 0.5, made > observed).reshape(*draws.shape, -1)
     tails = mean_over_draws(larger, draws.reference_ess)
@@ -121,60 +120,47 @@ def _watched(draws: NetworkDraws) -> NDArray[np.intp]:
     return kept
 
 
-def _of_counts(draws: NetworkDraws, rng: np.random.Generator) -> tuple[list[tuple[str, str, str]], Floats, Floats]:
+def _compared(draws: NetworkDraws, rng: np.random.Generator) -> tuple[list[tuple[str, str, str]], Floats, Floats]:
     """Names of the statistics, those of the table, and those of a replica by each network."""
-    table = draws.completed.table
-    codes = table.codes[_watched(draws)]
-    missing = codes < 0
-    sizes = np.array(draws.n_states, dtype=np.intp)
-    starts = np.cumsum(sizes) - sizes
-    observed = _statistics(codes, starts, draws.n_states)
-    made = np.empty((len(draws), len(observed)))
-    for t in range(len(draws)):
-        order = [table.names.index(name) for name in draws.dag(t).topological_order()]
-        tables = [np.exp(draws.log_table(t, node, mean=False)) for node in range(len(table.names))]
-        replica = draw_records(len(codes), order, draws.parents[t], tables, rng)
-        replica[missing] = -1
-        made[t] = _statistics(replica, starts, draws.n_states)
-    return _count_labels(table.names, table.states), observed, made
-
-
-def _count_labels(names: Sequence[str], states: Sequence[Sequence[str]]) -> list[tuple[str, str, str]]:
-    counted = [("count", name, state) for name, own in zip(names, states, strict=True) for state in own]
-    return counted + [("mutual_information", a, b) for a, b in combinations(names, 2)]
-
-
-def _with_numbers(draws: GaussianDraws, rng: np.random.Generator) -> tuple[list[tuple[str, str, str]], Floats, Floats]:
-    """As `_of_counts`, of a table with numbers."""
     table, row_of = draws.completed.table, _watched(draws)
-    assert table.numbers is not None  # such draws are of such a table
-    held, kept = np.flatnonzero(draws.is_number), np.flatnonzero(~draws.is_number)
-    sizes = tuple(draws.n_states[j] for j in kept.tolist())
-    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.intp)[:-1]]) if sizes else np.empty(0, dtype=np.intp)
+    held, kept = (np.flatnonzero(draws.is_number == one).tolist() for one in (True, False))
+    sizes = tuple(draws.n_states[j] for j in kept)
     missing = table.codes[row_of] < 0
-    centre, scale = draws.scaling.centre[held], draws.scaling.scale[held]
 
-    def statistics(codes: NDArray[np.integer], numbers: Floats) -> Floats:
-        values = np.where(missing[:, held], np.nan, (numbers[:, held] - centre) / scale)
+    def statistics(codes: NDArray[np.integer], numbers: Floats | None) -> Floats:
         own = np.where(missing[:, kept], -1, codes[:, kept])
-        counted = _statistics(own, starts.astype(np.intp), sizes) if sizes else np.empty(0)
+        counted = _statistics(own, sizes) if sizes else np.empty(0)
+        if numbers is None:
+            return counted
+        assert isinstance(draws, GaussianDraws)  # which alone have numbers
+        centre, scale = draws.scaling.centre[held], draws.scaling.scale[held]
+        values = np.where(missing[:, held], np.nan, (numbers[:, held] - centre) / scale)
         found = _number_statistics(values, own, sizes)
         n = len(held)
         found[:n], found[n : 2 * n] = centre + scale * found[:n], scale * found[n : 2 * n]
         return np.concatenate([counted, found])
 
-    observed = statistics(table.codes[row_of], table.numbers[row_of])
-    made = []
-    for network in draws.all:
-        codes, numbers = network.draw_cells(len(row_of), rng)
-        made.append(statistics(codes, draws.restored(numbers)))
-    categories = [table.names[j] for j in kept.tolist()]
-    of_numbers = [table.names[j] for j in held.tolist()]
-    labels = _count_labels(categories, [table.states[j] for j in kept.tolist()])
-    labels += [(statistic, name, "") for statistic in ("mean", "sd", "skewness") for name in of_numbers]
-    labels += [("correlation", a, b) for a, b in combinations(of_numbers, 2)]
-    labels += [("correlation_ratio", a, b) for a in categories for b in of_numbers]
-    return labels, observed, np.stack(made)
+    observed = statistics(table.codes[row_of], None if table.numbers is None else table.numbers[row_of])
+    made = np.stack([statistics(*_replica(draws, t, len(row_of), rng)) for t in range(len(draws))])
+    numbers, categories = ([table.names[j] for j in columns] for columns in (held, kept))
+    labels = [("count", table.names[j], state) for j in kept for state in table.states[j]]
+    labels += [("mutual_information", a, b) for a, b in combinations(categories, 2)]
+    labels += [(statistic, name, "") for statistic in ("mean", "sd", "skewness") for name in numbers]
+    labels += [("correlation", a, b) for a, b in combinations(numbers, 2)]
+    labels += [("correlation_ratio", a, b) for a in categories for b in numbers]
+    return labels, observed, made
+
+
+def _replica(
+    draws: NetworkDraws, t: int, n_rows: int, rng: np.random.Generator
+) -> tuple[NDArray[np.integer], Floats | None]:
+    """Rows that one network makes: codes and, if there are any, numbers in the units of their columns."""
+    if isinstance(draws, GaussianDraws):
+        codes, numbers = draws.all[t].draw_cells(n_rows, rng)
+        return codes, draws.restored(numbers)
+    order = [draws.names.index(name) for name in draws.dag(t).topological_order()]
+    tables = [np.exp(draws.log_table(t, node, mean=False)) for node in range(len(draws.names))]
+    return draw_records(n_rows, order, draws.parents[t], tables, rng), None
 
 
 def _number_statistics(values: Floats, codes: NDArray[np.integer], n_states: tuple[int, ...]) -> Floats:
@@ -209,9 +195,10 @@ def _number_statistics(values: Floats, codes: NDArray[np.integer], n_states: tup
     return np.concatenate([mean, sd, skewness, pairs, *shares])
 
 
-def _statistics(codes: NDArray[np.integer], starts: NDArray[np.intp], n_states: tuple[int, ...]) -> Floats:
+def _statistics(codes: NDArray[np.integer], n_states: tuple[int, ...]) -> Floats:
     """Counts of all states, then mutual information of all pairs of columns (nats) in rows where neither is missing."""
     n_rows, n = codes.shape
+    starts = np.cumsum((0, *n_states[:-1]), dtype=np.intp)
     indicators = np.zeros((n_rows, sum(n_states)), dtype=np.float64)
     row, column = np.nonzero(codes >= 0)
     indicators[row, starts[column] + codes[row, column]] = 1.0
