@@ -13,7 +13,6 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.exact.enumeration import all_dags
-from doxa.structure.posterior.features import cpdag_edges
 from doxa.structure.posterior.relations import (
     bit_totals,
     blanket_rows,
@@ -204,9 +203,9 @@ def test_edges_of_classes_have_their_exact_probability(posterior, exact, dags, m
         assert pair["probability"].sum() == pytest.approx(row.probability, abs=1e-12)
     # The check refuses a labelling that takes every edge for compelled.
     monkeypatch.setattr(
-        "doxa.structure.posterior.relations.class_rows", lambda rows, _targets: (rows, np.zeros_like(rows))
+        "doxa.structure.posterior.structure_posterior.class_rows", lambda rows, _targets: (rows, np.zeros_like(rows))
     )
-    z, compared = farthest(cpdag_edges(posterior), ("source", "target", "kind"), truth, n)
+    z, compared = farthest(posterior.cpdag_edges(), ("source", "target", "kind"), truth, n)
     assert z > z_limit(compared)
 
 

@@ -20,7 +20,7 @@ from doxa.sampling import runner
 from doxa.structure import MarkovBlanket, SingleEdge
 from doxa.structure.exact.enumeration import enumerate_posterior, exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.posterior.structure_posterior import StructurePosterior, symmetric_rows
+from doxa.structure.posterior.structure_posterior import StructurePosterior
 from support.networks import load_network
 from support.tables import skewed_table
 
@@ -113,18 +113,6 @@ def test_a_feature_must_be_a_number(small):
         posterior.feature(lambda dag: "many")
     with pytest.raises(ArgumentError, match="f returned a value that is not finite"):
         posterior.feature(lambda dag: np.inf)
-
-
-def test_symmetric_rows_agree_with_their_plain_twin():
-    rng = np.random.default_rng(0)
-    for n in (3, 64, 90):
-        adjacency = np.triu(rng.random((5, n, n)) < 0.2, 1)
-        from doxa.models.bits import pack_rows
-
-        rows = pack_rows(adjacency)
-        before = rows.copy()
-        assert np.array_equal(symmetric_rows(rows), pack_rows(adjacency | adjacency.transpose(0, 2, 1)))
-        assert np.array_equal(rows, before)
 
 
 @pytest.mark.parametrize("sampler", ["single_edge", "markov_blanket"])

@@ -18,6 +18,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import unpack_rows
 from doxa.structure.posterior.features import frequency_of
+from doxa.structure.posterior.relations import class_rows, label_rows
 
 if TYPE_CHECKING:
     from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -110,8 +111,6 @@ def most_probable_class(posterior: StructurePosterior) -> SampledClass:
     >>> best.frequency.value > posterior.graphs(1)[0].frequency.value
     True
     """
-    from doxa.structure.posterior.relations import class_rows, label_rows
-
     rows, which = posterior._distinct
     directed, undirected = class_rows(rows, posterior.options.targets)
     first, class_of = label_rows(np.stack([directed, undirected], axis=1))

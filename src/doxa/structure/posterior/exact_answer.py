@@ -2,9 +2,8 @@
 
 Edges, adjacencies, ancestors, parent sets, probabilities of single graphs and the log marginal likelihood are exact.
 All else is the mean of independent exact draws of graphs, with its Monte Carlo error.  Whether a sum is worth its cost
-is decided in `doxa.structure.exact.dag_budget`.
-
-`KeptSums`: the sums over all graphs as a run file keeps them, without the tables that they were made with.
+is decided in `doxa.structure.exact.dag_budget`.  A run file keeps the sums as `KeptSums`, without the tables that they
+were made with.
 """
 
 from __future__ import annotations
@@ -28,9 +27,10 @@ from doxa.estimates.stopping import StopReport
 from doxa.estimates.trace import Trace
 from doxa.progress import tell
 from doxa.structure.exact.dag_budget import exact_cost
-from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior, ParentSets
+from doxa.structure.exact.dag_sums import MOST_NODES, ExactPosterior, ParentSets, log_sum_over_dags
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.moves.by_name import Exact
+from doxa.structure.posterior.features import DIAGNOSED, pair_frame
 from doxa.structure.posterior.structure_posterior import SampledGraph, StructurePosterior
 from doxa.structure.posterior.verdict import Verdict, notes
 from doxa.text import duration
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from doxa.structure.cases.incomplete.missing_cells import IncompleteData
     from doxa.structure.cases.incomplete.sums import ExactMixture
-    from doxa.structure.exact.dag_sums import ExactPosterior
     from doxa.structure.runs.options import RunOptions
 
 __all__ = [
@@ -137,7 +136,6 @@ class ExactStructurePosterior(StructurePosterior):
     @cached_property
     def log_marginal_likelihood(self) -> Estimate:
         """Log P(data), nats: the evidence divided by the sum of the prior weights over all possible graphs."""
-        from doxa.structure.exact.dag_sums import log_sum_over_dags
         from doxa.structure.exact.enumeration import prior_weights
 
         return Estimate.exactly(self.log_evidence - log_sum_over_dags(prior_weights(self.options)))
@@ -159,11 +157,8 @@ class ExactStructurePosterior(StructurePosterior):
 
     def ancestors(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Posterior probability that there is a directed path from one node to another; exact."""
-        from doxa.structure.posterior.features import pair_frame
-
         found: Any = ExactProbabilities(self.exact.ancestor_probabilities)
-        present = self.options.n_present
-        return pair_frame(self.names, ("ancestor", "descendant"), found, least=least, where=where, n_present=present)
+        return pair_frame(self, ("ancestor", "descendant"), found, least, where)
 
     def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
         """Posterior probability of the parent sets of a node; exact."""
@@ -175,15 +170,8 @@ class ExactStructurePosterior(StructurePosterior):
         masks = sets.masks[: check_whole("most", most, 1)].tolist()
         parents = [tuple(name for j, name in enumerate(self.names) if mask >> j & 1) for mask in masks]
         found = ExactProbabilities(sets.probability[: len(masks)])
-        return ReadFrame(
-            {
-                "parents": pd.Series(parents, dtype=object),
-                "probability": found.probability,
-                "mcse": found.mcse,
-                "ess": found.ess,
-                "r_hat": found.r_hat,
-            }
-        )
+        columns = {name: getattr(found, name) for name in DIAGNOSED}
+        return ReadFrame({"parents": pd.Series(parents, dtype=object), **columns})
 
     def graphs(self, most: int = 10) -> tuple[SampledGraph, ...]:
         """The most probable graphs among the draws, with their exact probabilities."""

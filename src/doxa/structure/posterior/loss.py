@@ -33,6 +33,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import pack_rows
 from doxa.structure.posterior.features import listed, mean_over_draws
+from doxa.structure.posterior.relations import bit_totals, class_rows, count_differing_pairs, sum_over_bits
 
 if TYPE_CHECKING:
     from doxa.structure.posterior.structure_posterior import StructurePosterior
@@ -208,20 +209,14 @@ class _Hamming:
     targets: NDArray[np.bool_] | None = None  # of interventions, which make the classes smaller
 
     def split(self, rows: Words) -> tuple[Words, Words]:
-        from doxa.structure.posterior.relations import class_rows
-
         return class_rows(rows, self.targets) if self.over_classes else (rows, np.zeros_like(rows))
 
     def against(self, graph: tuple[Words, Words], rows: Words) -> NDArray[np.float64]:
-        from doxa.structure.posterior.relations import count_differing_pairs
-
         directed, undirected = self.split(rows)
         return count_differing_pairs(directed | undirected, graph[0] | graph[1]).astype(np.float64)
 
     def means(self, chosen: Words, rows: Words, weights: NDArray[np.int64]) -> NDArray[np.float64]:
         """The mean is the sum over pairs of 1 - P(state of the pair), so each edge adds P(no edge) - P(its state)."""
-        from doxa.structure.posterior.relations import bit_totals, sum_over_bits
-
         arrow, line = (bit_totals(part, weights) / weights.sum() for part in self.split(rows))
         joined = arrow + arrow.T + line
         directed, undirected = self.split(chosen)
@@ -244,8 +239,6 @@ class _WeightedEdges:
         return np.asarray(self.weights.false_positive * false + self.weights.false_negative * missing)
 
     def means(self, chosen: Words, rows: Words, weights: NDArray[np.int64]) -> NDArray[np.float64]:
-        from doxa.structure.posterior.relations import bit_totals, sum_over_bits
-
         edge = bit_totals(rows, weights) / weights.sum()
         false, missing = self.weights.false_positive * (1 - edge), self.weights.false_negative * edge
         return np.asarray(missing.sum() + sum_over_bits(chosen, false - missing))

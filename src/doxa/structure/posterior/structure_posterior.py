@@ -1,12 +1,9 @@
 """`StructurePosterior`: what a run over graphs says, every number with its Monte Carlo error.
 
 Probabilities are frequencies of the sampled graphs (Riggelsen, ch. 4, eq. 4.12); their errors come from
-`doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.posterior.verdict`.  What else can be
-asked is answered beside it, in `features`, `consensus`, `loss` and `compare`, whose functions are methods here.
-
-The different graphs of a sample: what is worked out for each graph is worked out for these once.
-
-Undirected views of sampled graphs: each row of bits joined with its column.
+`doxa.estimates`.  Whether the run can be trusted is decided in `doxa.structure.posterior.verdict`.  What is more than a
+few lines is answered beside it, in `features`, `consensus` and `loss`.  What is worked out for each graph is worked out
+once for the different graphs of the sample.
 """
 
 from __future__ import annotations
@@ -20,17 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa import estimates
-from doxa._jit import hot, lowest_bit
-from doxa.arrays import Words
 from doxa.checks import check_whole
-from doxa.data.slices import past_name
-from doxa.errors import ArgumentError
-from doxa.estimates.counts import IndicatorCounts
+from doxa.data.slices import name_and_lag, past_name
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_words
 from doxa.estimates.trace import Trace
 from doxa.models import Cpdag, Dag
-from doxa.models.bits import pack_rows
 from doxa.structure.posterior import features
 from doxa.structure.posterior.consensus import (
     MedianGraph,
@@ -42,7 +35,7 @@ from doxa.structure.posterior.consensus import (
     most_probable_graphs,
 )
 from doxa.structure.posterior.loss import MOST_EVALUATIONS, Loss, expected_loss, least_loss_graph
-from doxa.structure.posterior.relations import label_rows
+from doxa.structure.posterior.relations import blanket_rows, class_rows, descendant_rows, label_rows
 from doxa.structure.posterior.summary import draws_frame, draws_to_arviz, posterior_card, posterior_text, summary_text
 from doxa.structure.posterior.verdict import PosteriorComparison, Verdict, compare_posteriors, judge
 
@@ -56,49 +49,7 @@ if TYPE_CHECKING:
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.runs.options import RunOptions
 
-__all__ = ["SampledGraph", "StructurePosterior", "adjacency_counts", "distinct_graphs", "of_each", "symmetric_rows"]
-
-
-def symmetric_rows(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Adjacency rows of the skeletons of graphs.
-
-    Parameters
-    ----------
-    rows : ndarray of uint64, shape (..., n_nodes, n_words)
-        Adjacency rows as bit sets.
-
-    Returns
-    -------
-    ndarray of uint64, same shape
-        Bit j of row i is set when i -> j or j -> i is an edge.
-
-    Examples
-    --------
-    >>> symmetric_rows(np.array([[2], [0]], dtype=np.uint64)).ravel()
-    array([2, 1], dtype=uint64)
-    """
-    out = np.array(rows, dtype=np.uint64)
-    _symmetrise(np.ascontiguousarray(rows).reshape(-1, *rows.shape[-2:]), out.reshape(-1, *rows.shape[-2:]))
-    return out
-
-
-def adjacency_counts(rows: NDArray[np.uint64]) -> IndicatorCounts:
-    """Counts of the adjacencies of draws (chain, draw, n_nodes, n_words), those of i < j at ``[i, j]``."""
-    n = rows.shape[2]
-    once = np.triu(np.ones((n, n), dtype=np.bool_), 1)  # each pair is counted once
-    return IndicatorCounts.from_words(symmetric_rows(rows) & pack_rows(once), n)
-
-
-@hot
-def _symmetrise(rows: Words, out: Words) -> None:
-    for graph in range(rows.shape[0]):
-        for i in range(rows.shape[1]):
-            for w in range(rows.shape[2]):
-                word = rows[graph, i, w]
-                while word != np.uint64(0):
-                    j = 64 * w + lowest_bit(word)
-                    word &= word - np.uint64(1)
-                    out[graph, j, i >> 6] |= np.uint64(1) << np.uint64(i & 63)
+__all__ = ["SampledGraph", "StructurePosterior", "distinct_graphs"]
 
 
 def distinct_graphs(rows: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
@@ -113,13 +64,6 @@ def distinct_graphs(rows: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArr
     flat = rows.reshape(-1, *rows.shape[2:])
     first, label = label_rows(flat)
     return flat[first], label.reshape(rows.shape[:2])
-
-
-def of_each(values: NDArray[np.float64], which: NDArray[np.intp], n_graphs: int) -> NDArray[np.float64]:
-    """The value of each different graph, from those of the draws (chain, draw)."""
-    found = np.empty(n_graphs)
-    found[which.ravel()] = values.ravel()
-    return found
 
 
 class StructurePosterior:
@@ -226,7 +170,12 @@ class StructurePosterior:
         >>> len(posterior.edges()), len(posterior.edges(least=0.5)), len(posterior.edges(where="smoke"))
         (30, 2, 10)
         """
-        return features.edges(self, least, where)
+        frame = features.pair_frame(self, ("source", "target"), self.edge_diagnostics, least, where)
+        if self.options.order is not None:
+            told = [name_and_lag(name) for name in frame["source"]]
+            frame["source"] = [name for name, _ in told]
+            frame.insert(2, "lag", [lag for _, lag in told])
+        return frame
 
     def adjacencies(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
         """Posterior probability that two nodes are joined, in either direction.
@@ -242,38 +191,123 @@ class StructurePosterior:
             Columns ``node_a, node_b, probability, mcse, ess, r_hat``, one row for each pair of nodes, in the order of
             the table's columns, most probable first.
         """
-        present = self.options.n_present
-        found = self.adjacency_diagnostics
-        return features.pair_frame(self.names, ("node_a", "node_b"), found, True, least, where, present)
+        return features.pair_frame(self, ("node_a", "node_b"), self.adjacency_diagnostics, least, where, once=True)
 
     def cpdag_edges(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
-        """Probability of every directed and undirected edge of the equivalence class.
+        """Posterior probability of every edge of the equivalence class: what data alone can tell of directions.
 
-        Columns ``source, target, kind, probability, mcse, ess, r_hat``; see
-        `doxa.structure.posterior.features.cpdag_edges`.
+        Parameters
+        ----------
+        least, where : optional
+            Which pairs, as for `edges`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``source, target, kind, probability, mcse, ess, r_hat``, most probable first.  ``kind`` is
+            ``"directed"`` for a compelled edge source -> target, which all graphs of the class share (one row for each
+            ordered pair), and ``"undirected"`` for an edge that has either direction in some graph of the class (one
+            row for each pair, in the order of the nodes).  The three rows of a pair add up to the probability that the
+            two are joined.  Where somebody intervened, the classes are interventional: fewer edges are reversible.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+        >>> posterior.cpdag_edges().loc[0, ["source", "target", "kind"]].tolist()
+        ['mental', 'phys', 'undirected']
         """
-        return features.cpdag_edges(self, least, where)
+        import pandas as pd
+
+        directed, undirected = class_rows(self._distinct[0], self.options.targets)
+        frames = []
+        for kind, rows, once in (("directed", directed, False), ("undirected", undirected, True)):
+            found = self._relation(rows)
+            frame = features.pair_frame(self, ("source", "target"), found, least, where, once=once)
+            frame.insert(2, "kind", kind)
+            frames.append(frame)
+        filled = [frame for frame in frames if len(frame)] or frames  # an empty one would change the types of columns
+        return features.most_probable_first(pd.concat(filled, ignore_index=True))
 
     def ancestors(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
-        """Probability of a directed path from one node to another.
+        """Posterior probability that there is a directed path from one node to another.
 
-        Columns ``ancestor, descendant, probability, mcse, ess, r_hat``; see
-        `doxa.structure.posterior.features.ancestors`.
+        Parameters
+        ----------
+        least, where : optional
+            Which pairs, as for `edges`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``ancestor, descendant, probability, mcse, ess, r_hat``, one row for each ordered pair of nodes,
+            most probable first.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+        >>> paths = posterior.ancestors().set_index(["ancestor", "descendant"])["probability"]
+        >>> bool(paths["smoke", "systol"] > posterior.edge("smoke", "systol").value)
+        True
         """
-        return features.ancestors(self, least, where)
+        found = self._relation(descendant_rows(self._distinct[0]))
+        return features.pair_frame(self, ("ancestor", "descendant"), found, least, where)
 
     def markov_blankets(self, least: float | None = None, where: str | Iterable[str] | None = None) -> pd.DataFrame:
-        """Probability that one node belongs to the Markov blanket of another.
+        """Posterior probability that one node belongs to the Markov blanket of another.
 
-        Columns ``node, member, probability, mcse, ess, r_hat``; see
-        `doxa.structure.posterior.features.markov_blankets`.
+        Parameters
+        ----------
+        least, where : optional
+            Which pairs, as for `edges`.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``node, member, probability, mcse, ess, r_hat``, most probable first.  Membership is mutual; each
+            pair stands in both orders, so that the rows with one ``node`` are its blanket.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+        >>> frame = posterior.markov_blankets()
+        >>> frame[frame["node"] == "smoke"]["member"].head(2).tolist()
+        ['phys', 'protein']
         """
-        return features.markov_blankets(self, least, where)
+        found = self._relation(blanket_rows(self._distinct[0]))
+        return features.pair_frame(self, ("node", "member"), found, least, where, with_past=True)
 
     def parent_sets(self, node: str, most: int = 10) -> pd.DataFrame:
-        """The ``most`` probable parent sets of a node.
+        """Posterior probability of the parent sets of a node.
 
-        Columns ``parents, probability, mcse, ess, r_hat``; see `doxa.structure.posterior.features.parent_sets`.
+        Parameters
+        ----------
+        node : str
+            Name of the node.
+        most : int, default=10
+            How many to return; there may be fewer.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``parents, probability, mcse, ess, r_hat``, most probable first; ``parents`` is a tuple of names in
+            the order of the nodes.  Sets that no sampled graph has are not listed.
+
+        Raises
+        ------
+        ArgumentError
+            If ``node`` is not a node of the posterior, or ``most`` is below 1.
+        ArgumentTypeError
+            If ``most`` is not a whole number.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+        >>> posterior.parent_sets("family", most=1).loc[0, "parents"]
+        ()
         """
         return features.parent_sets(self, node, most)
 
@@ -304,7 +338,13 @@ class StructurePosterior:
             if not 0 <= check_whole("lag", lag, 0) <= lags:
                 raise ArgumentError(f"lag is {lag}, and the past of this posterior reaches back {lags} moments")
             source = past_name(source, lag)
-        return self.edge_diagnostics.estimate(features.edge_position(self.names, source, target))
+        for node in (source, target):
+            if node not in self.names:
+                known = ", ".join(map(repr, self.names))
+                raise ArgumentError(f"{node!r} is not a node of this posterior; its nodes are {known}")
+        if source == target:
+            raise ArgumentError(f"source and target are both {source!r}; an edge joins two different nodes")
+        return self.edge_diagnostics.estimate((self.names.index(source), self.names.index(target)))
 
     def feature(self, f: Callable[[Dag], float]) -> Estimate:
         """Posterior mean of any function of the graph (eq. 4.12).
@@ -332,8 +372,14 @@ class StructurePosterior:
         >>> estimate = posterior.feature(lambda dag: "smoke" in dag.markov_blanket("phys"))
         >>> estimate.value > 0.99
         True
+        >>> drawn = doxa.learn(doxa.datasets.load("reinis"), exact=False, seed=1)
+        >>> drawn.feature(lambda dag: dag.n_edges) == drawn.expected_edges
+        True
         """
-        return features.feature_mean(self, f)
+        if not callable(f):
+            raise ArgumentTypeError(f"f is {f!r}; give a function that makes a number of a Dag")
+        values = [f(Dag.from_rows(graph, self.names)) for graph in self._distinct[0]]
+        return features.mean_over_draws(self, values, "f")
 
     def d_separated(self, x: Nodes, y: Nodes, given: Nodes = ()) -> Estimate:
         """Posterior probability that nodes are d-separated given others, so that the graph makes them independent.
@@ -369,7 +415,26 @@ class StructurePosterior:
     def adjustment_sets(self, cause: Nodes, effect: Nodes, most: int = 10) -> pd.DataFrame:
         """Sets to adjust for, and the probability that each of them identifies the effect of one node on another.
 
-        Columns ``given, probability, mcse, ess, r_hat``; see `doxa.structure.posterior.features.adjustment_sets`.
+        Parameters
+        ----------
+        cause, effect : node or iterable of nodes
+            As `Dag.adjustment_set` takes them.
+        most : int, default=10
+            How many sets to return; there may be fewer.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``given, probability, mcse, ess, r_hat``, most probable first; ``given`` is a tuple of names in the
+            order of the nodes.  Listed are the sets that `Dag.adjustment_set` finds in most draws; each counts in every
+            graph where it is valid.
+
+        Examples
+        --------
+        >>> import doxa
+        >>> posterior = doxa.learn(doxa.datasets.load("reinis"), draws=500, seed=1)
+        >>> posterior.adjustment_sets("smoke", "systol").columns.tolist()
+        ['given', 'probability', 'mcse', 'ess', 'r_hat']
         """
         return features.adjustment_sets(self, cause, effect, most)
 
@@ -559,6 +624,10 @@ class StructurePosterior:
         """The verdict taken apart: ``converged``, ``word``, ``reason``, ``advice``, and the ``text`` of all."""
         return judge(self)
 
+    def _relation(self, rows: NDArray[np.uint64]) -> IndicatorDiagnostics:
+        """Diagnostics of a relation between nodes, given as bit rows of every different graph."""
+        return diagnose_words(rows[self._distinct[1]], len(self.names), self.reference_ess)
+
     @cached_property
     def _distinct(self) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
         """The different graphs of the sample in order of appearance, and for each draw which of them it is."""
@@ -568,4 +637,6 @@ class StructurePosterior:
     def _distinct_score(self) -> NDArray[np.float64]:
         """Log score of each different graph."""
         rows, which = self._distinct
-        return of_each(self.log_score, which, len(rows))
+        found = np.empty(len(rows))
+        found[which.ravel()] = self.log_score.ravel()
+        return found

@@ -201,10 +201,11 @@ def run_text(posterior: StructurePosterior) -> str:
         how = f"summed over all graphs; {n_chains} x {n_draws} independent draws of graphs; seed {trace.entropy}"
     else:
         accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
+        tempered = tempering_cost(posterior)
         how = (
             f"{posterior.sampler!r}: {n_chains} {'chain' if n_chains == 1 else 'chains'} x {n_draws} draws, one every "
             f"{trace.thin} steps, after {trace.n_warmup} steps of warm-up; {accepted:.1%} accepted; "
-            f"{_tempering_text(posterior)}seed {trace.entropy}"
+            f"{f'{tempered}; ' if tempered else ''}seed {trace.entropy}"
         )
     return "\n".join(
         [
@@ -231,11 +232,6 @@ def tempering_cost(posterior: StructurePosterior) -> str:
     if n == 1:
         return f"temperatures in the warm-up alone{why}, {cost}" if cost else ""
     return f"{n} temperatures{why}" + (f"; all but the first {cost}" if cost else "")
-
-
-def _tempering_text(posterior: StructurePosterior) -> str:
-    text = tempering_cost(posterior)
-    return f"{text}; " if text else ""
 
 
 def _time_text(options: RunOptions) -> str:
