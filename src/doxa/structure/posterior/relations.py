@@ -5,7 +5,8 @@ each other.  The equivalence class is found by the edge labelling of Chickering 
 edge into a node that is looked at, the one from its topologically last parent, settles all edges into that node: so one
 look for each node is enough.  Where somebody intervened, classes are smaller: see `class_rows`.
 
-Graphs are arrays of uint64, shape (n_graphs, n_nodes, n_words), as in `doxa.models.bits`.
+Graphs are adjacency rows, uint64 of shape (n_graphs, n_nodes, n_words), as in `doxa.models.bits`.  They are not
+modified; relations have the same shape.
 """
 
 from __future__ import annotations
@@ -31,17 +32,7 @@ __all__ = [
 
 
 def descendant_rows(rows: Words) -> Words:
-    """Descendants of every node of every graph.
-
-    Parameters
-    ----------
-    rows : ndarray of uint64, shape (n_graphs, n_nodes, n_words)
-        Adjacency rows.  Not modified.
-
-    Returns
-    -------
-    ndarray of uint64, same shape
-        Bit j of row i is set when there is a directed path from i to j.
+    """Descendants of every node of every graph: bit j of row i is set when there is a directed path from i to j.
 
     Raises
     ------
@@ -63,15 +54,7 @@ def descendant_rows(rows: Words) -> Words:
 def blanket_rows(rows: Words) -> Words:
     """Markov blankets of all nodes of every graph.
 
-    Parameters
-    ----------
-    rows : ndarray of uint64, shape (n_graphs, n_nodes, n_words)
-        Adjacency rows.  Not modified.
-
-    Returns
-    -------
-    ndarray of uint64, same shape
-        Bit j of row i is set when j is a parent, a child or another parent of a child of i; the relation is symmetric.
+    Bit j of row i is set when j is a parent, a child or another parent of a child of i; the relation is symmetric.
 
     Examples
     --------
@@ -90,7 +73,6 @@ def class_rows(rows: Words, targets: NDArray[np.bool_] | None = None) -> tuple[W
     Parameters
     ----------
     rows : ndarray of uint64, shape (n_graphs, n_nodes, n_words)
-        Adjacency rows.  Not modified.
     targets : ndarray of bool, shape (n_sets, n_nodes), optional
         Sets of nodes on which somebody intervened together, beside rows in which nobody did.  The classes are then
         interventional: graphs whose interventions have the same consequences, too (Hauser & Buehlmann 2012).

@@ -1,12 +1,11 @@
 r"""Has a run over graphs converged?  A verdict in words, with its reasons and what to do.
 
 The chains start far apart: one at the empty graph, one at the best that a search finds, one at a dense graph, the
-others at random ones.  The verdict
-asks whether they have come to agree: in the log score (split, rank-normalised R-hat; it shows chains that sit in
-different modes), and in every edge whose error is large enough to matter.  An edge that is present in one draw of ten
-thousand has an R-hat that means little, and no influence.
-Last, the slowest of all quantities must have enough effective draws, and an audit with other moves must have found
-nothing that the chains have missed (`doxa.structure.runs.running`).
+others at random ones.  The verdict asks whether they have come to agree: in the log score (split, rank-normalised
+R-hat; it shows chains that sit in different modes), and in every edge whose error is large enough to matter.  An edge
+that is present in one draw of ten thousand has an R-hat that means little, and no influence.  Last, the slowest of all
+quantities must have enough effective draws, and an audit with other moves must have found nothing that the chains have
+missed (`doxa.structure.runs.running`).
 
 Two posteriors over the same nodes, edge by edge: do two runs, samplers, priors or tables say the same?
 
