@@ -11,7 +11,7 @@ from scipy.stats import binom
 import doxa
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.real import diagnose_averages
-from doxa.inference import by_gibbs, by_spins
+from doxa.inference import by_gibbs, by_spins, population
 from doxa.inference.annealing import SpinPath, TablePath
 from doxa.inference.chains import ChainRun
 from doxa.inference.population import Population, vouched
@@ -50,10 +50,9 @@ def as_markov(network):
 
 def believe(monkeypatch, *, starts):
     """Break what is tested: no particles vouch, and chains begin where they did without."""
-    for room in (by_spins, by_gibbs):
-        monkeypatch.setattr(room, "vouched", lambda run, *given: run)
-        if starts:
-            monkeypatch.setattr(room, "Begun", lambda sampler, rows: sampler)
+    monkeypatch.setattr(population, "vouched", lambda run, *given: run)
+    if starts:
+        monkeypatch.setattr(population, "Begun", lambda sampler, rows: sampler)
 
 
 @pytest.mark.parametrize("seed", [1, 3])
@@ -111,8 +110,8 @@ def test_frozen_chains_begin_in_different_modes(monkeypatch):
     for seed in range(3):
         assert doxa.infer(network, method="gibbs", seed=seed, until=SHORT).converged is False
     believe(monkeypatch, starts=False)
-    begun = by_spins.Begun
-    monkeypatch.setattr(by_spins, "Begun", lambda sampler, rows: begun(sampler, rows[:1]))
+    begun = population.Begun
+    monkeypatch.setattr(population, "Begun", lambda sampler, rows: begun(sampler, rows[:1]))
     found = doxa.infer(network, method="gibbs", seed=1, until=SHORT)
     assert found.converged
     with pytest.raises(AssertionError, match="= "):
@@ -132,8 +131,8 @@ def single_sites(monkeypatch):
 
 def begin_together(monkeypatch):
     """All chains at the first row of the places to begin."""
-    begun = by_gibbs.Begun
-    monkeypatch.setattr(by_gibbs, "Begun", lambda sampler, rows: begun(sampler, rows[:1]))
+    begun = population.Begun
+    monkeypatch.setattr(population, "Begun", lambda sampler, rows: begun(sampler, rows[:1]))
 
 
 @pytest.mark.parametrize("kind", ["directed", "tables"])

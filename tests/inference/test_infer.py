@@ -74,8 +74,8 @@ def test_a_broken_gibbs_sampler_is_not_believed(monkeypatch):
     from doxa.inference.gibbs import TableGibbs
     from doxa.inference.gibbs.connectivity import connectivity
 
-    def single(problem, asked, starts):
-        sampler = TableGibbs(problem.n_states, problem.factors, thin=10, starts=starts, wanted=asked)
+    def single(problem, asked):
+        sampler = TableGibbs(problem.n_states, problem.factors, thin=10, wanted=asked)
         return sampler, connectivity(problem.n_states, problem.factors)
 
     monkeypatch.setattr(by_gibbs, "gibbs_sampler", single)

@@ -38,7 +38,7 @@ from doxa.inference.gibbs import (
     scope_blocks,
 )
 from doxa.inference.gibbs.supports import Supports
-from doxa.inference.population import Begun, Population, looking, spread, vouched
+from doxa.inference.population import run_apart
 from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import determined
 from doxa.models.evidence import Evidence
@@ -89,10 +89,8 @@ class Plan(NamedTuple):
     weights: tuple[float, ...] | None = None  # of the entries, where they are drawn by chance
 
 
-def read_plan(network: DiscreteNetwork, blocks: Any, scan: Any) -> Plan | None:
-    """Blocks and scan, checked; None where neither is given."""
-    if blocks is None and scan is None:
-        return None
+def read_plan(network: DiscreteNetwork, blocks: Any, scan: Any) -> Plan:
+    """Blocks and scan, checked."""
     entries = None
     if blocks is not None:
         given = _listed(blocks, "blocks", "blocks, each a sequence of variables")
@@ -262,9 +260,6 @@ def _turned(entry: Entry) -> Entry:
     return ByValue(entry.variable, tuple(own[::-1] for own in entry.lists)) if isinstance(entry, ByValue) else entry
 
 
-_THIN = 10  # sweeps behind each kept draw, so that draws are correlated little
-_KEPT_PER_SWEEP = 20  # states asked for that one more sweep between kept draws makes up for
-
 Starts = Callable[[Problem], NDArray[np.int64] | None]
 
 
@@ -285,24 +280,14 @@ def answer_by_gibbs(
     asked = [problem.position[v] for v in query if v not in problem.fixed]
     if not asked:
         return certain_answer("exact", {v: certain(problem.expand(v)) for v in query})
-    made = gibbs_sampler(problem, asked, None) if plan is None else _planned(network, problem, asked, plan)
+    made = gibbs_sampler(problem, asked) if plan is None else _planned(network, problem, asked, plan)
     sampler, connected = made[0], _by_name(made[1], [network.names[v] for v in problem.variables])
     alone = [i for i in asked if _is_alone(problem, sampler, i)]
-    rng = looking(running)
-    population = Population.annealed(TablePath(problem.n_states, problem.factors), rng)
+    path = TablePath(problem.n_states, problem.factors)
+    columns, values = np.array([(i, k) for i in asked for k in range(problem.n_states[i])], dtype=np.intp).T
     given = starts(problem) if starts is not None else None
-    rows = population.apart(running.schedule.chains, rng) if given is None else spread(given, running.schedule.chains)
-    names = [
-        f"{network.names[problem.variables[i]]} = {network.states[problem.variables[i]][s]}"
-        for i in asked
-        for s in problem.states[i]
-    ]
-    begun = sampler if not len(rows) else Begun(sampler, rows)
-    run = run_to_accuracy(begun, running, len(names), names.__getitem__)
-    columns = np.repeat(asked, [problem.n_states[i] for i in asked])
-    values = np.concatenate([np.arange(problem.n_states[i]) for i in asked])
-    run = vouched(run, population, columns, values, names.__getitem__, rng)
-    estimates = dict(estimates_of(problem, query, asked, run))
+    run = run_apart(sampler, path, running, columns, values, _names(network, problem, asked).__getitem__, starts=given)
+    estimates = _estimates(problem, query, asked, run)
     for v in query:
         if v not in problem.fixed and problem.position[v] in alone:  # redrawn from its marginal
             estimates[v] = certain(estimate.value for estimate in estimates[v])
@@ -317,11 +302,11 @@ def _planned(
 ) -> tuple[TableGibbs, Connectivity]:
     """The sampler with the user's own blocks, or doxa's in the user's order."""
     if plan.entries is None:
-        sampler, connected = gibbs_sampler(problem, asked, None)
+        sampler, connected = gibbs_sampler(problem, asked)
         assert sampler.scan is not None
         return replace(sampler, scan=scan_of(plan, network, problem, sampler.scan.blocks)), connected
     scan = scan_of(plan, network, problem, ())
-    return _sampler(problem, asked, scan, None), connected_by(scan, problem)
+    return _sampler(problem, asked, scan), connected_by(scan, problem)
 
 
 def _is_alone(problem: Problem, sampler: TableGibbs, variable: int) -> bool:
@@ -332,9 +317,7 @@ def _is_alone(problem: Problem, sampler: TableGibbs, variable: int) -> bool:
     return not others and all(scope <= block for scope in touching)
 
 
-def gibbs_sampler(
-    problem: Problem, asked: Sequence[int], starts: NDArray[np.int64] | None
-) -> tuple[TableGibbs, Connectivity]:
+def gibbs_sampler(problem: Problem, asked: Sequence[int]) -> tuple[TableGibbs, Connectivity]:
     """The sampler of a problem, and whether its blocks connect all possible states."""
     n_states, factors = problem.n_states, problem.factors
     blocks = scope_blocks(n_states, factors, deterministic_blocks(n_states, factors, determined(factors)).blocks)
@@ -342,18 +325,34 @@ def gibbs_sampler(
     if connected.answer is False:
         blocks = connecting_blocks(n_states, factors, blocks).blocks
         connected = connectivity(n_states, factors, blocks)
-    return _sampler(problem, asked, cyclic(blocks), starts), connected
+    return _sampler(problem, asked, cyclic(blocks)), connected
 
 
-def _sampler(problem: Problem, asked: Sequence[int], scan: Scan, starts: NDArray[np.int64] | None) -> TableGibbs:
-    width = sum(problem.n_states[i] for i in asked)
-    thin = max(_THIN, math.ceil(width / _KEPT_PER_SWEEP))
-    return TableGibbs(problem.n_states, problem.factors, scan, thin=thin, starts=starts, wanted=asked)
+def _sampler(problem: Problem, asked: Sequence[int], scan: Scan) -> TableGibbs:
+    thin = _thin(sum(problem.n_states[i] for i in asked))
+    return TableGibbs(problem.n_states, problem.factors, scan, thin=thin, wanted=asked)
 
 
-def estimates_of(
+_THIN = 10  # sweeps behind each kept draw, so that draws are correlated little
+_KEPT_PER_SWEEP = 20  # numbers of a draw that one more sweep between kept draws makes up for
+
+
+def _thin(n_kept: int) -> int:
+    """Sweeps between kept draws of so many numbers."""
+    return max(_THIN, math.ceil(n_kept / _KEPT_PER_SWEEP))
+
+
+def _names(network: DiscreteNetwork, problem: Problem, asked: Sequence[int]) -> list[str]:
+    """What the states left of the variables asked for are called, in the order of a draw."""
+    variables = [problem.variables[i] for i in asked]
+    return [
+        f"{network.names[v]} = {network.states[v][s]}" for v in variables for s in problem.states[problem.position[v]]
+    ]
+
+
+def _estimates(
     problem: Problem, query: Sequence[int], asked: Sequence[int], run: ChainRun
-) -> Mapping[int, list[Estimate]]:
+) -> dict[int, list[Estimate]]:
     """Estimates of all states of the variables asked for; states that are impossible have an exact 0."""
     ends = np.cumsum([problem.n_states[i] for i in asked])
     begin = {problem.variables[i]: int(end) - problem.n_states[i] for i, end in zip(asked, ends, strict=True)}
@@ -389,8 +388,6 @@ def _with_connectivity(found: Verdict, connected: Connectivity) -> Verdict:
 
 _CAVEAT = "A mode that is narrow at every temperature can be missed by all chains."
 _STEPS = 10**7  # updates between two commits: a second or less
-_THIN = 10  # sweeps behind each kept draw
-_NUMBERS_PER_SWEEP = 20  # that one more sweep between kept draws makes up for
 
 
 def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
@@ -405,25 +402,19 @@ def answer_by_tempering(network: DiscreteNetwork, evidence: Evidence, query: Seq
     path = TablePath(problem.n_states, problem.factors)
     rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(0, 0)))
     ladder = tune_ladder(path, rng)
-    width = sum(problem.n_states)
-    thin = max(_THIN, math.ceil(width / _NUMBERS_PER_SWEEP))
-    names = [
-        f"{network.names[v]} = {network.states[v][s]}"
-        for v, states in zip(problem.variables, problem.states, strict=True)
-        for s in states
-    ]
-    sampler = ParallelTempering(path, ladder.betas, thin=thin)
+    every = range(len(problem.variables))
+    names = _names(network, problem, every)
     run = run_to_accuracy(
-        sampler,
+        ParallelTempering(path, ladder.betas, thin=_thin(len(names))),
         running,
-        width,
+        len(names),
         names.__getitem__,
         scalar="log_value",
         probability="marginals",
-        steps_per_block=max(1, _STEPS // (len(problem.variables) * len(ladder.betas))),
+        steps_per_block=max(1, _STEPS // (len(every) * len(ladder.betas))),
     )
     numbers = run.numbers | {"rungs": float(len(ladder.betas)), "barrier": ladder.barrier}
-    estimates = dict(estimates_of(problem, query, range(len(problem.variables)), run)) | known
+    estimates = _estimates(problem, query, every, run) | known
     found = run.judgement
     if found.converged:
         found = found._replace(reason=f"{found.reason} {_CAVEAT}")

@@ -16,8 +16,8 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import AverageDiagnostics
 from doxa.inference.annealing import TablePath, condition_spins, spins_or_tables, turn_over
 from doxa.inference.answers import Answer, certain, certain_answer
-from doxa.inference.chains import ChainRun, Running, run_to_accuracy
-from doxa.inference.population import HOPELESS, Around, Begun, Population, looking, vouched
+from doxa.inference.chains import ChainRun, Running
+from doxa.inference.population import HOPELESS, Around, run_apart
 from doxa.inference.spins import IsingGibbs, IsingGrid, IsingModel, PottsBitParallel, PottsGibbs, PottsModel
 from doxa.models.evidence import Evidence
 from doxa.models.factors import Factor
@@ -48,19 +48,18 @@ def answer_by_spins(network: PairNetwork, evidence: Evidence, query: Sequence[in
         return certain_answer("gibbs", known, _NOTHING_BEARS)
     sampler = _sampler(network, model, len(free) == len(network.names))
     names = [f"{network.names[v]} = {network.states[v][1]}" for v in free]
-    rng = looking(running)
-    population = Population.annealed(spins_or_tables(left), rng)
-    starts = population.apart(running.schedule.chains, rng, _aligned(model))
-    run = run_to_accuracy(
-        Begun(sampler, starts),
+    run = run_apart(
+        sampler,
+        spins_or_tables(left),
         running,
-        len(free),
+        np.arange(len(free)),
+        np.ones(len(free), dtype=np.intp),
         names.__getitem__,
+        first=_aligned(model),
         scalar="energy",
         probability="up",
         steps_per_block=max(1, _SITES_PER_BLOCK // len(free)),
     )
-    run = vouched(run, population, np.arange(len(free)), np.ones(len(free), dtype=np.intp), names.__getitem__, rng)
     estimates = {v: known[v] if v in known else _both(run.marginals, place[v]) for v in query}
     return Answer("gibbs", estimates, None, run.judgement, run.numbers)
 
@@ -168,17 +167,18 @@ def _run_potts(
     def name_of(k: int) -> str:
         return f"{network.names[asked[row[k]]]} = {network.states[asked[row[k]]][states[k]]}"
 
-    rng = looking(running)
-    population = Population.annealed(_potts_path(model), rng, rows=_PARTICLES)
-    run = run_to_accuracy(
-        Begun(_Asked(chains, sites, states), population.apart(running.schedule.chains, rng, _constant(model))),
+    return run_apart(
+        _Asked(chains, sites, states),
+        _potts_path(model),
         running,
-        len(row),
+        sites,
+        states,
         name_of,
+        first=_constant(model),
+        particles=_PARTICLES,
         scalar="energy",
         steps_per_block=max(1, min(_SITES_PER_BLOCK // updates, chains.thin * (_MOST_BYTES // n_bytes))),
     )
-    return vouched(run, population, sites, states, name_of, rng)
 
 
 def _potts_path(model: PottsModel) -> TablePath:

@@ -20,7 +20,7 @@ from scipy.special import ndtri
 from doxa.arrays import Floats
 from doxa.estimates.estimate import Verdict
 from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
-from doxa.inference.chains import ChainRun, Running
+from doxa.inference.chains import ChainRun, Running, run_to_accuracy
 from doxa.sampling.importance import ImportanceSample
 
 _ADVICE = "Use method='tempering'."
@@ -43,7 +43,6 @@ class Population:
     path: SpinPath | TablePath
     states: NDArray[Any]  # (n, n_variables), possible ones alone
     log_weights: Floats  # (n,), nats
-    n_drawn: int  # with those that ended at impossible states
 
     @classmethod
     def annealed(
@@ -60,7 +59,7 @@ class Population:
             betas = np.linspace(0.0, 1.0, n_steps + 1)  # no more steps than a pilot would need
         found = anneal(path, betas, n * times, rng, workers=1)
         possible = found.log_weights > -np.inf
-        return cls(path, found.states[possible], found.log_weights[possible], len(possible))
+        return cls(path, found.states[possible], found.log_weights[possible])
 
     @cached_property
     def weights(self) -> Floats:
@@ -105,11 +104,6 @@ class Population:
                 chosen.append(self.states[rng.choice(len(self.states), p=self.weights)].astype(np.int64))
             chosen = _farthest(chosen, rows, n)
         return np.array([chosen[k % len(chosen)] for k in range(n)]) if chosen else np.empty((0, 0), np.int64)
-
-
-def looking(running: Running) -> np.random.Generator:
-    """The generator of a run's populations: of none of its chains."""
-    return np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(0, 1)))
 
 
 def spread(rows: NDArray[np.int64], n: int) -> NDArray[np.int64]:
@@ -166,6 +160,32 @@ class Begun(Around):
     def start(self, number: int, rng: np.random.Generator) -> Any:
         """Where chain ``number`` begins."""
         return self.begin(self.rows[number % len(self.rows)], rng)
+
+
+def run_apart(
+    sampler: Any,
+    path: SpinPath | TablePath,
+    running: Running,
+    columns: NDArray[np.intp],
+    values: NDArray[np.intp],
+    name_of: Callable[[int], str],
+    *,
+    starts: NDArray[np.int64] | None = None,
+    first: Sequence[NDArray[np.int64]] = (),
+    particles: int = _ROWS,
+    **options: Any,
+) -> ChainRun:
+    """`run_to_accuracy`, from places far apart, held against particles that were annealed along a path.
+
+    The quantities are of given columns and values.  Chains begin at ``starts``, possible states drawn nearly as they
+    should be; else at particles, half of them at the places that come ``first``.  ``particles`` are those of tables.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(0, 1)))  # of none of the chains
+    population, n_chains = Population.annealed(path, rng, rows=particles), running.schedule.chains
+    rows = population.apart(n_chains, rng, first) if starts is None else spread(starts, n_chains)
+    begun = Begun(sampler, rows) if len(rows) else sampler
+    run = run_to_accuracy(begun, running, len(columns), name_of, **options)
+    return vouched(run, population, columns, values, name_of, rng)
 
 
 def vouched(
