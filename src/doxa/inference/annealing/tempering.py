@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.inference.annealing.path import Annealed, Path, anneal
 from doxa.inference.annealing.tables import TablePath, Tables, log_densities, log_parts, sweep_tables
-from doxa.inference.spins.model import Run
+from doxa.inference.spins.model import BaseSampler, Draws, Run
 from doxa.inference.spins.words import fresh_streams, uniform
 from doxa.sampling.temperatures import barrier_along, equally_rejected, log_swap_ratio
 
@@ -251,7 +251,7 @@ class TemperingState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ParallelTempering:
+class ParallelTempering(BaseSampler[TemperingState]):
     """A chain on a discrete network that leaves the modes that single-variable draws are caught in.
 
     Parameters
@@ -291,20 +291,16 @@ class ParallelTempering:
     betas: Sequence[float]
     thin: int = 1
     marginals: bool = True
+    state_type: ClassVar[type[TemperingState]] = TemperingState
 
     def __post_init__(self) -> None:
-        """Refuse what is no ladder."""
-        check_whole("thin", self.thin, 1)
+        """Refuse what is no ladder, and a bad ``thin``."""
+        super().__post_init__()
         betas = np.asarray(self.betas, dtype=np.float64)
         falls = betas.ndim == 1 and len(betas) > 1 and bool((np.diff(betas) < 0).all())
         if not falls or betas[0] != 1.0 or betas[-1] != 0.0:
             raise ArgumentError(f"betas is {self.betas!r}; they fall from 1.0, the first, to 0.0, the last")
         object.__setattr__(self, "betas", tuple(betas.tolist()))
-
-    @property
-    def state_type(self) -> type[TemperingState]:
-        """The type of its states."""
-        return TemperingState
 
     def init(self, rng: np.random.Generator) -> TemperingState:
         """A state of the base for every rung but the first, which gets a possible state: one that was annealed."""
@@ -321,24 +317,19 @@ class ParallelTempering:
             "leave few: propagate evidence first, or use an exact method"
         )
 
-    def run(
-        self,
-        state: TemperingState,
-        n_steps: int,
-        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
-    ) -> tuple[TemperingState, dict[str, NDArray[Any]], dict[str, int]]:
-        """Make ``n_steps`` steps (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+    def _advance(self, state: TemperingState, n_steps: int) -> tuple[TemperingState, Draws, dict[str, int]]:
         n, n_rungs, n_kept = self.path.n_variables, len(self.betas), n_steps // self.thin
         n_cells = int(sum(self.path.n_states)) if self.marginals else 0
         states, origins, streams = state.states.copy(), state.origins.copy(), state.streams.copy()
-        kept, log_values, marginals = np.empty((n_kept, n), np.int32), np.empty(n_kept), np.empty((n_kept, n_cells))
+        draws: Draws = {
+            "states": np.empty((n_kept, n), dtype=np.int32),
+            "log_value": np.empty(n_kept),
+            "marginals": np.empty((n_kept, n_cells)),
+        }
         counts = np.zeros((n_rungs, 2), dtype=np.int64)
-        run = Run(states, streams, np.zeros(n_cells), n_steps, self.thin, (kept, log_values, marginals))
+        run = Run(states, streams, np.zeros(n_cells), n_steps, self.thin, tuple(draws.values()))
         work = np.empty(max(self.path.n_states))
         temper(self.path.tables, np.array(self.betas), state.n_steps, run, origins, work, counts)
-        draws: dict[str, NDArray[Any]] = {"states": kept, "log_value": log_values}
-        if self.marginals:
-            draws["marginals"] = marginals
         info = {"round_trips": int(counts[-1, 0])}
         for k, (offers, swaps) in enumerate(counts[:-1].tolist()):
             info |= {f"offers_{k}": offers, f"swaps_{k}": swaps}

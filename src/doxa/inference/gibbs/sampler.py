@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,7 +32,7 @@ from doxa.inference.gibbs.supports import (
     log_density_at,
     pick_state,
 )
-from doxa.inference.spins.model import Run
+from doxa.inference.spins.model import BaseSampler, Draws, Run
 from doxa.inference.spins.words import fresh_streams
 from doxa.models.factors import Factor
 
@@ -176,7 +176,7 @@ class GibbsState(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TableGibbs:
+class TableGibbs(BaseSampler[GibbsState]):
     """One chain of p(x) proportional to the product of factors.
 
     Parameters
@@ -247,6 +247,7 @@ class TableGibbs:
     keep_states: bool = False
     most_configurations: int = 4096
     most_entries: int = 4096
+    state_type: ClassVar[type[GibbsState]] = GibbsState
 
     def __post_init__(self) -> None:
         """Check what can be checked without tables."""
@@ -265,11 +266,6 @@ class TableGibbs:
             if check_whole(f"wanted[{i}]", v, 0) >= len(sizes):
                 raise ArgumentError(f"wanted[{i}] is {v}; variables are 0 to {len(sizes) - 1}")
         set_field(self, "wanted", tuple(dict.fromkeys(int(v) for v in wanted)))
-
-    @property
-    def state_type(self) -> type[GibbsState]:
-        """The type of its states."""
-        return GibbsState
 
     @cached_property
     def tables(self) -> tuple[BlockTable, ...]:
@@ -307,13 +303,9 @@ class TableGibbs:
         return Plan(layout, flat_factors(self.factors), scan, offsets, sizes)
 
     @cached_property
-    def _begins(self) -> NDArray[np.int64]:
+    def _begins(self) -> Ints:
         assert self.wanted is not None
-        return np.concatenate([[0], np.cumsum([self.n_states[v] for v in self.wanted], dtype=np.int64)])
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Without what is derived."""
-        return {name: value for name, value in self.__dict__.items() if name not in ("tables", "_flat", "_begins")}
+        return starts_of(self.n_states[v] for v in self.wanted)
 
     def split(self, rows: ArrayLike) -> list[NDArray[Any]]:
         """Take rows of probabilities or visits apart: an array (..., n_states) for each wanted variable."""
@@ -335,16 +327,10 @@ class TableGibbs:
         """A chain that stands at a possible state, shape (n_variables,)."""
         return GibbsState(states.astype(np.int64), fresh_streams(rng), 0)
 
-    def run(
-        self,
-        state: GibbsState,
-        n_steps: int,
-        rng: np.random.Generator,  # noqa: ARG002 (the streams are in the state)
-    ) -> tuple[GibbsState, dict[str, NDArray[Any]], dict[str, int]]:
-        """Make ``n_steps`` steps (a multiple of ``thin``) and keep every ``thin``-th; ``rng`` is not used."""
+    def _advance(self, state: GibbsState, n_steps: int) -> tuple[GibbsState, Draws, dict[str, int]]:
         plan, layout = self._flat, self._flat.layout
         n_kept, width = n_steps // self.thin, int(self._begins[-1])
-        draws: dict[str, NDArray[Any]] = {
+        draws: Draws = {
             "log_density": np.empty(n_kept),
             "probability": np.empty((n_kept, width if self.marginals else 0)),
             "visits": np.zeros((n_kept, width if self.visits else 0)),
@@ -355,7 +341,5 @@ class TableGibbs:
         weights, redrawn = np.empty(int(layout.n_configurations.max())), np.zeros(len(layout.kinds), dtype=np.int64)
         n_redrawn = advance(plan, run, Work(weights, redrawn, np.zeros(layout.n_sums)), state.position)
         draws["visits"] /= self.thin
-        asked = {"probability": self.marginals, "visits": self.visits, "states": self.keep_states}
-        kept = {name: values for name, values in draws.items() if asked.get(name, True)}
         position = (state.position + n_steps) % plan.scan.n_lists
-        return GibbsState(states, streams, position), kept, {"updates": int(n_redrawn)}
+        return GibbsState(states, streams, position), draws, {"updates": int(n_redrawn)}

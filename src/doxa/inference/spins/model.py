@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, cast
 
@@ -30,8 +31,10 @@ SCANS = ("coloured", "cyclic", "random")
 Draws = dict[str, NDArray[Any]]
 State = TypeVar("State")
 
-_ASKED_BY = {"up": "marginals", "probability": "marginals", "spins": "keep_spins", "states": "keep_states"}
-_DERIVED = ("_numbered", "_sites", "_laid_out")
+_ASKED_BY = {
+    "marginals": "marginals", "probability": "marginals", "up": "marginals", "visits": "visits",
+    "spins": "keep_spins", "states": "keep_states",
+}  # fmt: skip
 
 
 class BaseSampler(ABC, Generic[State]):
@@ -44,12 +47,12 @@ class BaseSampler(ABC, Generic[State]):
         check_whole("thin", getattr(self, "thin"), 1)  # noqa: B009 (a field of the dataclasses)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what is derived."""
-        return {name: value for name, value in self.__dict__.items() if name not in _DERIVED}
+        """The settings, without what is derived."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     @abstractmethod
     def init(self, rng: np.random.Generator) -> State:
-        """All states equally probable, independently at every site."""
+        """Where a chain begins."""
 
     def run(
         self,
