@@ -30,6 +30,7 @@ from doxa.errors import ArgumentError, DoxaError
 from doxa.inference.annealing.path import Path
 from doxa.inference.annealing.spins import N_CHAINS, SpinArrays, SpinPath, any_bit, unpack_spins, write_masks
 from doxa.inference.annealing.tables import TablePath
+from doxa.inference.exact import tree
 from doxa.inference.flat import over
 from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
 from doxa.inference.spins.words import (
@@ -359,34 +360,15 @@ def _draw_back(
 
 def _order(n_states: Sequence[int], factors: Sequence[Factor], most: float = math.inf) -> tuple[list[int], int]:
     """An order of the variables and the numbers in all its tables: as given, or the smallest table first."""
-    as_given = _walk(n_states, factors, most, greedy=False)
-    greedy = _walk(n_states, factors, most, greedy=True)
-    return min(as_given, greedy, key=lambda found: found[1])
-
-
-def _walk(n_states: Sequence[int], factors: Sequence[Factor], most: float, *, greedy: bool) -> tuple[list[int], int]:
-    """Eliminate on paper; stops beyond ``most``."""
-    near: list[set[int]] = [set() for _ in n_states]
-    for variables, _ in factors:
-        for v in variables:
-            near[v].update(u for u in variables if u != v)
-
-    def size(v: int) -> int:
-        return math.prod(n_states[u] for u in near[v]) * n_states[v]
-
-    waiting = {v: size(v) for v in range(len(n_states))}
-    order: list[int] = []
-    cost = 0
-    while waiting and cost <= most:
-        v = min(waiting, key=lambda u: (waiting[u], u)) if greedy else next(iter(waiting))
-        cost += waiting.pop(v)
-        order.append(v)
-        for u in near[v]:
-            near[u] |= near[v]
-            near[u] -= {u, v}
-        for u in near[v]:
-            waiting[u] = size(u)
-    return order, cost
+    scopes = [*(factor.variables for factor in factors), *((v,) for v in range(len(n_states)))]
+    found: list[tuple[list[int], int]] = []
+    for score in (lambda variable, _: variable, lambda _, weight: weight):
+        try:
+            sizes = tree.eliminate(n_states, scopes, (), score, most)
+            found.append((list(sizes), sum(sizes.values())))
+        except tree.TooWideError as too_wide:
+            found.append(([], too_wide.operations))
+    return min(found, key=lambda order: order[1])
 
 
 _CHEAP, _MOST = 2**22, 2**25  # numbers that an elimination keeps

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import NamedTuple
@@ -57,9 +57,9 @@ def _perturbed(n_states: Sequence[int], seed: int) -> Score:
 
 
 def eliminate(
-    n_states: Sequence[int], scopes: Sequence[Sequence[int]], keep: Sequence[int], score: Score, most: int
-) -> list[int]:
-    """Order the variables that are not kept, by taking the one of least score again and again.
+    n_states: Sequence[int], scopes: Sequence[Sequence[int]], keep: Sequence[int], score: Score, most: float
+) -> dict[int, int]:
+    """Order the variables that are not kept, by taking the one of least score again and again; with their weights then.
 
     Raises `TooWideError` where one has a weight above ``most`` when it is its turn.
     """
@@ -73,7 +73,7 @@ def eliminate(
     left = dict.fromkeys(sorted(set(near).difference(keep)))
     heap = [(score(variable, weights[variable]), variable, weights[variable]) for variable in left]
     heapify(heap)
-    order = []
+    order = {}
     while heap:
         _, variable, weight = heappop(heap)
         if variable not in left or weight != weights[variable]:
@@ -81,7 +81,7 @@ def eliminate(
         if weight > most:
             raise TooWideError(weight)
         del left[variable]
-        order.append(variable)
+        order[variable] = weight
         clique = near.pop(variable)
         for other in clique:
             theirs = near[other]
@@ -180,7 +180,9 @@ def _cheapest(
     return best
 
 
-def _steps(n_states: Sequence[int], leaves: list[Scope], order: list[int]) -> tuple[int, list[Step], list[set[int]]]:
+def _steps(
+    n_states: Sequence[int], leaves: list[Scope], order: Collection[int]
+) -> tuple[int, list[Step], list[set[int]]]:
     """Operations, steps and tables of an elimination order; of several tables the smallest are multiplied first."""
     tables = [set(leaf) for leaf in leaves]
     entries = [math.prod([n_states[variable] for variable in leaf]) for leaf in leaves]
