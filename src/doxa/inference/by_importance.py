@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from doxa.estimates.estimate import Verdict
 from doxa.inference.answers import Answer, certain
 from doxa.inference.chains import Running
+from doxa.inference.flat import drawn_columns
 from doxa.inference.importance import (
     NetworkProposal,
     NetworkSampler,
@@ -143,7 +144,5 @@ def _completed(network: CategoricalNetwork, rows: NDArray[np.int64], rng: np.ran
         if missing.size:
             table = network.tables[name]
             given = tuple(rows[missing, p] for p in network.parents[v])
-            sums = np.broadcast_to(table[given], (missing.size, table.shape[-1])).cumsum(axis=1)
-            u = rng.random(missing.size) * sums[:, -1]
-            rows[missing, v] = (u[:, None] >= sums[:, :-1]).sum(axis=1)
+            rows[missing, v] = drawn_columns(np.broadcast_to(table[given], (missing.size, table.shape[-1])), rng)
     return rows

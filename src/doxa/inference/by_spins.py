@@ -17,6 +17,7 @@ from doxa.estimates.real import AverageDiagnostics
 from doxa.inference.annealing import TablePath, condition_spins, spins_or_tables, turn_over
 from doxa.inference.answers import Answer, certain, certain_answer
 from doxa.inference.chains import ChainRun, Running
+from doxa.inference.flat import log_of
 from doxa.inference.population import HOPELESS, Around, run_apart
 from doxa.inference.spins import IsingGibbs, IsingGrid, IsingModel, PottsBitParallel, PottsGibbs, PottsModel
 from doxa.models.evidence import Evidence
@@ -117,8 +118,7 @@ def condition_potts(network: PottsNetwork, evidence: Evidence) -> tuple[PottsMod
     fields, ends = network.fields.copy(), network.edges
     known = np.full(len(fields), -1, dtype=np.intp)
     for v, likelihood in evidence.soft.items():
-        with np.errstate(divide="ignore"):
-            fields[v] += np.log(likelihood)
+        fields[v] += log_of(likelihood)
         possible = np.flatnonzero(likelihood)
         known[v] = possible[0] if len(possible) == 1 else -1
     for v, state in evidence.hard.items():

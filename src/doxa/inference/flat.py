@@ -1,4 +1,4 @@
-"""Tables end to end in flat arrays, as compiled loops read them, and what several engines ask of scopes and parents."""
+"""Tables end to end in flat arrays, as compiled loops read them; what several engines ask of tables and scopes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from doxa.arrays import Ints
+from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
 
-__all__ = ["ancestral", "check_positions", "connected_parts", "end_to_end", "joined", "over", "starts_of", "strides_of"]
+__all__ = [
+    "ancestral",
+    "check_positions",
+    "connected_parts",
+    "drawn_columns",
+    "end_to_end",
+    "joined",
+    "log_of",
+    "over",
+    "starts_of",
+    "strides_of",
+]
 
 
 def starts_of(sizes: Iterable[int]) -> Ints:
@@ -39,6 +50,19 @@ def over(values: NDArray[Any], scope: Sequence[int], axes: Sequence[int]) -> NDA
     order = sorted(range(len(scope)), key=lambda k: axes.index(scope[k]))
     sizes = dict(zip(scope, values.shape, strict=True))
     return values.transpose(order).reshape([sizes.get(v, 1) for v in axes])
+
+
+def log_of(values: ArrayLike) -> Floats:
+    """Logarithms, without a warning where they are -inf."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(values))
+
+
+def drawn_columns(rows: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
+    """A column for each row, with probabilities in proportion to its entries."""
+    sums = np.cumsum(rows, axis=1)
+    u = rng.random((len(rows), 1)) * sums[:, -1:]
+    return np.asarray(np.minimum((sums <= u).sum(axis=1), rows.shape[1] - 1))
 
 
 def ancestral(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> set[int]:

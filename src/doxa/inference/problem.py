@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentTypeError
-from doxa.inference.flat import ancestral, check_positions, connected_parts, over
+from doxa.inference.flat import ancestral, check_positions, connected_parts, log_of, over
 from doxa.inference.propagation import impossible, supported_states
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
@@ -252,12 +252,11 @@ def _observed(network: DiscreteNetwork, evidence: Evidence, relevant: list[int])
         own = tuple(v for v in variables if v not in hard)
         cut = log_values[tuple(hard.get(v, slice(None)) for v in variables)]
         factors.append(Factor(own, np.asarray(cut)))
-    with np.errstate(divide="ignore"):
-        for v, likelihood in evidence.soft.items():
-            if v in hard:
-                log_constant += math.log(likelihood[hard[v]])
-            else:
-                factors.append(Factor((v,), np.log(likelihood)))
+    for v, likelihood in evidence.soft.items():
+        if v in hard:
+            log_constant += math.log(likelihood[hard[v]])
+        else:
+            factors.append(Factor((v,), log_of(likelihood)))
     return factors, log_constant
 
 

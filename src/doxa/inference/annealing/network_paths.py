@@ -15,7 +15,7 @@ from doxa.errors import ArgumentError
 from doxa.inference.annealing.path import Path, cool
 from doxa.inference.annealing.spins import SpinPath
 from doxa.inference.annealing.tables import TablePath
-from doxa.inference.flat import ancestral
+from doxa.inference.flat import ancestral, log_of
 from doxa.inference.problem import prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
@@ -109,10 +109,9 @@ def directed_path(network: CategoricalNetwork, evidence: Evidence) -> NetworkPat
             base[len(factors)] = number[v]
         cut = log_values[tuple(hard.get(u, slice(None)) for u in variables)]
         factors.append(Factor(tuple(number[u] for u in variables if u not in hard), np.asarray(cut)))
-    with np.errstate(divide="ignore"):
-        for v, likelihood in evidence.soft.items():
-            log_values = np.log(likelihood)
-            factors.append(Factor((number[v],), log_values) if v in number else Factor((), log_values[hard[v]]))
+    for v, likelihood in evidence.soft.items():
+        log_values = log_of(likelihood)
+        factors.append(Factor((number[v],), log_values) if v in number else Factor((), log_values[hard[v]]))
     sizes = [len(network.states[v]) for v in free]
     return NetworkPath(
         TablePath(sizes, factors, base), tuple(free), tuple(map(np.arange, sizes)), "the network's own prior"

@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
-from doxa.inference.flat import end_to_end, joined, starts_of, strides_of
+from doxa.inference.flat import drawn_columns, end_to_end, joined, starts_of, strides_of
 from doxa.inference.spins.words import fresh_streams, uniform
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
@@ -254,7 +254,7 @@ def read_independent(base: Sequence[ArrayLike], n_states: Sequence[int]) -> list
 
 def draw_independent(n: int, probabilities: Sequence[Floats], rng: np.random.Generator) -> States:
     """Rows of states (n, n_variables)."""
-    columns = [_pick(np.broadcast_to(p, (n, len(p))), rng) for p in probabilities]
+    columns = [drawn_columns(np.broadcast_to(p, (n, len(p))), rng) for p in probabilities]
     return np.ascontiguousarray(np.stack(columns, axis=1).astype(np.int32))
 
 
@@ -270,15 +270,8 @@ def draw_directed(n: int, n_variables: int, conditionals: Sequence[Conditional],
             variables, log_p = waiting.pop(child)
             last = np.moveaxis(log_p, variables.index(child), -1)
             rows = np.exp(last[tuple(states[:, v] for v in variables if v != child)])
-            states[:, child] = _pick(np.broadcast_to(rows, (n, last.shape[-1])), rng)
+            states[:, child] = drawn_columns(np.broadcast_to(rows, (n, last.shape[-1])), rng)
     return states
-
-
-def _pick(rows: Floats, rng: np.random.Generator) -> NDArray[np.intp]:
-    """A column for each row, with probabilities in proportion to its entries."""
-    sums = np.cumsum(rows, axis=1)
-    u = rng.random((len(rows), 1)) * sums[:, -1:]
-    return np.asarray(np.minimum((sums <= u).sum(axis=1), rows.shape[1] - 1))
 
 
 _SHARE = 0.01  # of the softened distribution that meets a zero, if a zero costs and gains nothing but its depth

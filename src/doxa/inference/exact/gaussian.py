@@ -27,6 +27,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.exact.mixture import NormalMixture
 from doxa.inference.exact.plan import ContractionPlan, plan_contraction
 from doxa.inference.exact.program import Budget, BudgetError, Cost
+from doxa.inference.flat import log_of
 from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models.gaussian import GaussianNetwork, Regression, check_number
 from doxa.models.separation import requisite_families
@@ -383,8 +384,7 @@ def _joint(
     constant, scopes, tables = np.zeros(len(members)), [], []
     for child, parents in families:
         cut = tuple(known.get(v, slice(None)) for v in (*parents, child))
-        with np.errstate(divide="ignore"):
-            log_table = np.log(np.asarray(networks.parameters((child, parents), members))[:, *cut])
+        log_table = log_of(np.asarray(networks.parameters((child, parents), members))[:, *cut])
         free = tuple(v for v in (*parents, child) if v not in known)
         if free:
             scopes.append(free)
@@ -401,8 +401,7 @@ def _joint(
         tuple(number[v] for v in listed),
     )
     joints = plan.joints(tables)
-    with np.errstate(divide="ignore"):
-        return np.log(joints.probabilities.reshape(len(members), -1)), constant + joints.log_z
+    return log_of(joints.probabilities.reshape(len(members), -1)), constant + joints.log_z
 
 
 def _lines(

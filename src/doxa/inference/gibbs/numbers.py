@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
+from doxa.inference.flat import joined, log_of, starts_of
 from doxa.models.gaussian import GaussianNetwork
 from doxa.models.separation import requisite_families
 
@@ -348,8 +349,7 @@ def _plan_of(network: GaussianNetwork, nodes: Sequence[int], seen: Mapping[int, 
             rows = np.concatenate([*flat, np.reshape(own.sd, (n_configs, 1))], axis=1)
             kind[v] = _NUMBER
         elif name in network.tables:
-            with np.errstate(divide="ignore"):
-                rows = np.log(np.reshape(network.tables[name], (n_configs, int(size[v]))))
+            rows = log_of(np.reshape(network.tables[name], (n_configs, int(size[v]))))
             kind[v] = _TABLE
         else:
             odds, r = network.log_odds[name], int(size[v])
@@ -362,9 +362,8 @@ def _plan_of(network: GaussianNetwork, nodes: Sequence[int], seen: Mapping[int, 
         parts.append(rows.ravel())
         for parent in parents:
             children[parent].append(v)
-    first = np.concatenate([[0], np.cumsum([len(one) for one in children])]).astype(np.int64)
     free = [v for v in network.order if v in nodes and v not in seen]
     return NumberPlan(
-        kind, size, counts[0], lists[0], strides, counts[1], lists[1], begin, width, np.concatenate(parts), first,
-        np.array([c for one in children for c in one], dtype=np.int64), np.array(free, dtype=np.int64),
+        kind, size, counts[0], lists[0], strides, counts[1], lists[1], begin, width, np.concatenate(parts),
+        starts_of(map(len, children)), joined(children), np.array(free, dtype=np.int64),
     )  # fmt: skip

@@ -48,7 +48,7 @@ class Program(NamedTuple):
     first_cells: Ints  # (n_counted,)
 
 
-class OutOfCore(NamedTuple):
+class Counted(NamedTuple):
     """How a variable is counted."""
 
     first: int  # cell
@@ -63,7 +63,7 @@ class Compiled(NamedTuple):
     plain: Program  # the same rows, drawn by likelihood weighting
     n_rows: int
     rows: dict[int, int]  # of states, by variable that is drawn
-    counted: dict[int, OutOfCore]  # by variable of the query
+    counted: dict[int, Counted]  # by variable of the query
     n_cells: int
 
 
@@ -128,17 +128,16 @@ def compile_proposal(proposal: NetworkProposal) -> Compiled:
     for plain in (False, True):
         build = _Builder()
         _informed_steps(proposal, build, plain)
-        with np.errstate(divide="ignore"):
-            for finding in layout.findings.values():
-                build.configure(finding.variables, finding.values.shape)
-                build.weigh(np.log(finding.values), FINDINGS)
+        for finding in layout.findings.values():
+            build.configure(finding.variables, finding.values.shape)
+            build.weigh(finding.logarithms().values, FINDINGS)
         by_configuration = _barren_steps(proposal, build)
         counted, rows, n_cells = {}, [], 0
         for v in layout.query:
             by_states = v not in by_configuration
             values = None if by_states else layout.conditionals[v].values.reshape(-1, layout.n_states[v])
             rows.append(build.rows[v] if by_states else by_configuration[v])
-            counted[v] = OutOfCore(n_cells, layout.n_states[v] if values is None else len(values), values)
+            counted[v] = Counted(n_cells, layout.n_states[v] if values is None else len(values), values)
             n_cells += counted[v].n_cells
         programs.append(build.program(rows, [c.first for c in counted.values()]))
     return Compiled(programs[0], programs[1], build.n_rows, build.rows, counted, n_cells)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.flat import ancestral, check_positions, over
+from doxa.inference.flat import ancestral, check_positions, log_of, over
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 
@@ -34,6 +34,10 @@ class Table:
     def over(self, scope: tuple[int, ...]) -> Floats:
         """The values with an axis for each of ``scope``, of length 1 where the table does not depend on it."""
         return over(self.values, self.variables, scope)
+
+    def logarithms(self) -> Table:
+        """The table with logarithms of its values, nats."""
+        return Table(self.variables, log_of(self.values))
 
 
 @dataclass(frozen=True, eq=False)

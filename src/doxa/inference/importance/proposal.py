@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.arrays import Floats
 from doxa.checks import check_whole
+from doxa.inference.flat import log_of
 from doxa.inference.importance.layout import Layout, Table
 
 __all__ = ["NetworkProposal", "likelihood_weighting", "propagated"]
@@ -39,7 +40,6 @@ class Messages(NamedTuple):
 
     below: Mapping[int, Floats]  # of everything below a variable, and of its own soft evidence and struck-out states
     single: Mapping[tuple[int, int], Floats]  # by (child, parent): of what lies below and at that child alone
-    n_rounds: int
 
 
 def propagate(layout: Layout, rounds: int = 10) -> Messages:
@@ -52,8 +52,7 @@ def propagate(layout: Layout, rounds: int = 10) -> Messages:
     children: dict[int, list[int]] = {v: [] for v in layout.informed}
     for c, p in single:
         children[p].append(c)
-    n_rounds = 0
-    for n_rounds in range(1, rounds + 1):  # noqa: B007
+    for _ in range(rounds):
         for v in layout.informed:
             table = tables[v]
             above[v] = _scaled(_message(table, _incoming(table, v, above, single, children, layout), v))
@@ -69,7 +68,7 @@ def propagate(layout: Layout, rounds: int = 10) -> Messages:
         if moved < ENOUGH:
             break
     below = {v: _below(v, single, children[v], layout) for v in layout.informed}
-    return Messages(below, single, n_rounds)
+    return Messages(below, single)
 
 
 def _incoming(
@@ -153,29 +152,26 @@ class NetworkProposal:
         v, table = self.layout.informed[i], (self.plain if plain else self.tables)[i]
         target = self.layout.conditionals[v].over(table.variables) * self.layout.likelihood(v)
         values = np.where(table.values > 0, table.values, 1.0)
-        with np.errstate(divide="ignore"):
-            ratios = np.log(np.broadcast_to(target, values.shape)) - np.log(values)
+        ratios = log_of(np.broadcast_to(target, values.shape)) - np.log(values)
         ratios[table.values == 0] = -np.inf
         return np.asarray(ratios)
 
     def log_density(self, rows: ArrayLike) -> Floats:
         """Log probability (nats) of the informed variables of rows over all variables, shape (n, n_variables)."""
         codes = np.asarray(rows)
-        with np.errstate(divide="ignore"):
-            own = _summed([Table(t.variables, np.log(t.values)) for t in self.tables], codes)
-            if not self.defence:
-                return own
-            plain = _summed([Table(t.variables, np.log(t.values)) for t in self.plain], codes)
-            return np.logaddexp(math.log1p(-self.defence) + own, math.log(self.defence) + plain)
+        own = _summed([table.logarithms() for table in self.tables], codes)
+        if not self.defence:
+            return own
+        plain = _summed([table.logarithms() for table in self.plain], codes)
+        return np.logaddexp(math.log1p(-self.defence) + own, math.log(self.defence) + plain)
 
     def log_weights(self, rows: ArrayLike) -> Floats:
         """Log weight (nats) of rows over all variables, shape (n, n_variables), that the proposal can draw."""
         codes, layout = np.asarray(rows), self.layout
-        with np.errstate(divide="ignore"):
-            parts = [Table(t.variables, np.log(t.values)) for t in layout.findings.values()]
-            for v in layout.informed:
-                table = layout.conditionals[v]
-                parts.append(Table(table.variables, np.log(table.values * layout.likelihood(v))))
+        parts = [table.logarithms() for table in layout.findings.values()]
+        for v in layout.informed:
+            table = layout.conditionals[v]
+            parts.append(Table(table.variables, table.values * layout.likelihood(v)).logarithms())
         return layout.log_constant + _summed(parts, codes) - self.log_density(codes)
 
 

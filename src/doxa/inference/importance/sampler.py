@@ -50,8 +50,7 @@ MOST_CELLS = 2**16  # of a table: a tenth of a millisecond
 def largest_log_weight(proposal: NetworkProposal, most_cells: int = MOST_CELLS) -> float:
     """Bound from above of the log weights (nats) of all draws that the proposal can make; -inf where all are 0."""
     layout = proposal.layout
-    with np.errstate(divide="ignore"):
-        findings = [Table(finding.variables, np.log(finding.values)) for finding in layout.findings.values()]
+    findings = [finding.logarithms() for finding in layout.findings.values()]
     bounds = []
     for plain, tables in ((False, proposal.tables), (True, proposal.plain)):
         share = proposal.defence if plain else 1 - proposal.defence

@@ -29,7 +29,7 @@ from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.data.table import check_categories
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.flat import ancestral, connected_parts, strides_of
+from doxa.inference.flat import ancestral, connected_parts, log_of, starts_of, strides_of
 from doxa.inference.mean_field.layout import Layout, Scope, Scratch, add_counts, bounds, lay_out, scratch, sweep_rows
 from doxa.inference.mean_field.problem import begin_at
 from doxa.inference.mean_field.support import Ground, ImpossibleError
@@ -108,7 +108,7 @@ def code_table(network: CategoricalNetwork, table: Table) -> NDArray[np.int64]:
 
 def table_starts(network: CategoricalNetwork) -> NDArray[np.int64]:
     """Where each node's table begins in the flat array of all, shape (n_nodes + 1,)."""
-    return np.concatenate([[0], np.cumsum([t.size for t in network.tables.values()])]).astype(np.int64)
+    return starts_of(table.size for table in network.tables.values())
 
 
 def group_rows(
@@ -351,7 +351,7 @@ class _Learning:
     ) -> _Fit:
         """EM from some tables."""
         trace: list[float] = []
-        log_values = _log(theta)
+        log_values = log_of(theta)
         for group in self.groups:
             group.place(log_values, rng)
         quiet = 0
@@ -368,7 +368,7 @@ class _Learning:
             if quiet >= 3 or len(trace) == max_iterations:
                 return _Fit(theta, likelihood, np.array(trace), quiet >= 3)
             theta = self._improved(theta)
-            log_values = _log(theta)
+            log_values = log_of(theta)
 
     def network_of(self, theta: Floats) -> CategoricalNetwork:
         """The network with the tables of a flat array."""
@@ -391,11 +391,6 @@ class _Learning:
         sums = np.repeat(np.add.reduceat(counts, self.row_starts), self.lengths)
         theta = np.divide(counts, sums, out=otherwise.copy(), where=sums > 0)
         return np.where((theta == 0) & (counts > 0), _TINY, theta)  # q is positive there: a 0 would make the bound -inf
-
-
-def _log(theta: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log(theta)
 
 
 def _check_blocks(network: CategoricalNetwork, blocks: Iterable[Iterable[str]]) -> list[tuple[int, ...]]:

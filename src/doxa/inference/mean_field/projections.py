@@ -23,7 +23,7 @@ from scipy.special import rel_entr
 
 from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.flat import over
+from doxa.inference.flat import log_of, over
 from doxa.inference.mean_field.fit import MeanField, mean_field
 from doxa.inference.mean_field.layout import check_blocks
 from doxa.models.factors import Factor
@@ -118,7 +118,7 @@ def m_projection(
     if edges is not None:
         return _forest(checked, sizes, _check_edges(edges, len(sizes)))
     parts = tuple(check_blocks(sizes, () if blocks is None else blocks, math.prod(sizes)))
-    return Projection(sizes, tuple(Factor(part, _log(checked(part))) for part in parts), parts, ())
+    return Projection(sizes, tuple(Factor(part, log_of(checked(part))) for part in parts), parts, ())
 
 
 def joint_marginals(joint: ArrayLike) -> Marginals:
@@ -229,7 +229,7 @@ def compare_projections(
     groups = None if blocks is None else [tuple(block) for block in blocks]
     log_z, p = enumerate_joint(n_states, listed)
     inner = mean_field(n_states, listed, blocks=groups, starts=8, seed=seed)
-    logs = [Factor(block, _log(table)) for block, table in zip(inner.blocks, inner.tables, strict=True)]
+    logs = [Factor(block, log_of(table)) for block, table in zip(inner.blocks, inner.tables, strict=True)]
     q = enumerate_joint(n_states, logs)[1]
     outer = m_projection(joint_marginals(p), n_states, blocks=groups)
     other = outer.joint()
@@ -291,7 +291,7 @@ def _forest(marginals: _Checked, sizes: tuple[int, ...], pairs: list[tuple[int, 
     for root in range(len(sizes)):
         if root in seen:
             continue
-        factors.append(Factor((root,), _log(marginals((root,)))))
+        factors.append(Factor((root,), log_of(marginals((root,)))))
         seen.add(root)
         waiting = [root]
         while waiting:
@@ -326,12 +326,7 @@ def _mutual_information(table: Floats) -> float:
 def _conditional(table: Floats) -> Floats:
     """Log P(second | first); where the first cannot be, 0: its own factor is -inf there."""
     sums = table.sum(axis=1, keepdims=True)
-    return _log(np.divide(table, sums, out=np.ones_like(table), where=sums > 0))
-
-
-def _log(table: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log(table)
+    return log_of(np.divide(table, sums, out=np.ones_like(table), where=sums > 0))
 
 
 def _check_edges(edges: ArrayLike, n: int) -> list[tuple[int, int]]:
