@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,8 @@ from doxa.inference.gibbs import (
     random_blocks,
     scope_blocks,
 )
-from doxa.inference.gibbs.supports import Supports
+from doxa.inference.gibbs.scans import Entry, blocks_of
+from doxa.inference.gibbs.supports import Block, Supports
 from doxa.inference.population import run_apart
 from doxa.inference.problem import Problem, prepare
 from doxa.inference.propagation import determined
@@ -48,9 +49,6 @@ __all__ = ["ChosenBy"]
 
 SCANS = ("in_order", "reversed", "random")
 _MOST_CONFIGURATIONS = 4096  # of a block, as `TableGibbs` allows
-
-Block: TypeAlias = tuple[int, ...]
-Entry: TypeAlias = Block | ByValue
 
 
 @dataclass(frozen=True)
@@ -151,7 +149,7 @@ def _all_reached(always: Sequence[Block], choices: Sequence[ByValue], n: int) ->
     grown = True
     while grown:
         reached = [choice for choice in choices if choice.variable in free]
-        new = {v for choice in reached for own in choice.lists for block in own for v in block} - free
+        new = {v for choice in reached for block in blocks_of(choice) for v in block} - free
         free |= new
         grown = bool(new)
     return len(free) == n
@@ -242,8 +240,7 @@ def _check_all(entries: Sequence[tuple[Entry, float]], network: DiscreteNetwork,
     supports = Supports.of(problem.n_states, problem.factors)
     covered = set()
     for entry, weight in entries:
-        blocks = [block for own in entry.lists for block in own] if isinstance(entry, ByValue) else [entry]
-        for block in blocks:
+        for block in blocks_of(entry):
             if supports.configurations(block, _MOST_CONFIGURATIONS) is None:
                 names = [network.names[problem.variables[i]] for i in block]
                 raise ArgumentError(

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -235,14 +235,8 @@ def _paths(network: DiscreteNetwork, evidence: Evidence) -> list[NetworkPath]:
     return paths
 
 
-class _Chosen(NamedTuple):
-    candidate: NetworkPath
-    schedule: Schedule
-    longest: int  # steps that a run may take
-
-
-def _choose(candidates: list[NetworkPath], rng: np.random.Generator) -> _Chosen:
-    """The path along which the log weights of a short run vary least, and a schedule for it."""
+def _choose(candidates: list[NetworkPath], rng: np.random.Generator) -> tuple[NetworkPath, Schedule, int]:
+    """The path along which the log weights of a short run vary least, a schedule for it, and the steps it may take."""
     spreads = [0.0]
     if len(candidates) > 1:
         pilots = [anneal(candidate.path, linear(_PILOT), _PARTICLES, rng) for candidate in candidates]
@@ -251,13 +245,13 @@ def _choose(candidates: list[NetworkPath], rng: np.random.Generator) -> _Chosen:
     path = candidate.path
     longest = max(_WORK * path.speed // (_PARTICLES * path.n_variables), _PILOT)
     schedule = tune_schedule(path, _PARTICLES, rng, variance=_VARIANCE, most_steps=longest)
-    return _Chosen(candidate, schedule, longest)
+    return candidate, schedule, longest
 
 
 def _annealed(
     candidates: list[NetworkPath], origin: NDArray[np.intp] | None, why: str, rng: np.random.Generator
 ) -> LogPartition:
-    (candidate, schedule, longest) = _choose(candidates, rng)
+    candidate, schedule, longest = _choose(candidates, rng)
     path = candidate.path
     forward = anneal(path, schedule.betas, _PARTICLES, rng)
     if not (forward.log_weights > -np.inf).any():

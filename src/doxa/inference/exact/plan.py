@@ -41,7 +41,8 @@ class Run(NamedTuple):
     def root(self, tree: ContractionTree, program: Program) -> NDArray[np.float64]:
         """Entries of the last table, proportional to the joint distribution of the variables kept."""
         first = program.places[tree.root]
-        return self._plain(self.numbers[first : first + tree.n_entries(tree.scopes[tree.root])])
+        numbers = self.numbers[first : first + tree.n_entries(tree.scopes[tree.root])]
+        return np.exp(numbers - numbers.max()) if self.are_logs else numbers
 
     def marginals(self, tree: ContractionTree, program: Program) -> list[NDArray[np.float64]]:
         """Distribution of every variable of the tree, in the order of positions."""
@@ -55,9 +56,6 @@ class Run(NamedTuple):
             numbers = np.exp(numbers - np.repeat(np.maximum.reduceat(numbers, starts), sizes))
         probabilities = numbers / np.repeat(np.add.reduceat(numbers, starts), sizes)
         return [probabilities[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
-
-    def _plain(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.exp(numbers - numbers.max()) if self.are_logs else numbers
 
 
 def execute(tree: ContractionTree, program: Program, factors: Sequence[Factor]) -> Run:

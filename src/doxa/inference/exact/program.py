@@ -94,6 +94,7 @@ _LEAST_REUSE = 2
 Loop = tuple[int, int, int, int]  # size, strides of target, x and y
 
 _BATCH, _ROW, _COLUMN, _INNER = (True, True, True), (True, True, False), (True, False, True), (False, True, True)
+_KINDS = (_BATCH, _ROW, _COLUMN, _INNER)
 
 
 class MatrixProduct(NamedTuple):
@@ -128,7 +129,7 @@ class MatrixProduct(NamedTuple):
 def as_matrix_product(loops: Sequence[Loop]) -> MatrixProduct | None:
     """The matrix product that an instruction is, or nothing if it is none or not worth it; innermost loop first."""
     kinds = [(loop[1] > 0, loop[2] > 0, loop[3] > 0) for loop in loops]
-    if _INNER not in kinds or not {_BATCH, _ROW, _COLUMN, _INNER}.issuperset(kinds):
+    if _INNER not in kinds or not set(_KINDS).issuperset(kinds):
         return None
     sizes = [math.prod([loop[0] for loop, kind in zip(loops, kinds, strict=True) if kind == one]) for one in _KINDS]
     n_batch, n_rows, n_columns, n_inner = sizes
@@ -141,9 +142,6 @@ def as_matrix_product(loops: Sequence[Loop]) -> MatrixProduct | None:
         shapes.append(tuple([loops[at][0] for at in own]))
         orders.append(tuple(sorted(range(len(own)), key=lambda k: order.index(kinds[own[k]]))))
     return MatrixProduct(tuple(shapes), tuple(orders), n_batch, n_rows, n_columns, n_inner)
-
-
-_KINDS = (_BATCH, _ROW, _COLUMN, _INNER)
 
 
 _SMALL = 4096  # numbers; fewer are not worth a search for a gap

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.inference.flat import starts_of
 from doxa.inference.gibbs.supports import Block, check_block
 
 __all__ = ["ByValue", "Scan", "by_value", "cyclic", "in_turn", "random_blocks", "random_lists", "single_sites"]
@@ -69,7 +70,7 @@ class Scan:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The different blocks that are ever redrawn, in order of appearance."""
-        return tuple(dict.fromkeys(block for entry in self.entries for block in _blocks_of(entry)))
+        return tuple(dict.fromkeys(block for entry in self.entries for block in blocks_of(entry)))
 
     def checked(self, n_states: Sequence[int]) -> Scan:
         """Return the scan with its blocks checked against the variables' numbers of states."""
@@ -96,7 +97,7 @@ class Scan:
         begin = np.cumsum([len(self.lists), *(len(choice.lists) for choice in choices)])
         keep, other = _alias_table(self.weights) if self.weights else (np.empty(0), np.empty(0, dtype=np.int64))
         return FlatScan(
-            np.concatenate([[0], np.cumsum([len(entries) for entries in [*self.lists, *more]])]).astype(np.int64),
+            starts_of(len(entries) for entries in [*self.lists, *more]),
             np.array(order, dtype=np.int64),
             keep,
             other,
@@ -225,7 +226,8 @@ def _read_block(block: Sequence[int], where: str = "a list of by_value") -> Bloc
     return tuple(int(v) for v in block)
 
 
-def _blocks_of(entry: Entry) -> tuple[Block, ...]:
+def blocks_of(entry: Entry) -> tuple[Block, ...]:
+    """A block alone, or all blocks that a choice is between."""
     return tuple(block for own in entry.lists for block in own) if isinstance(entry, ByValue) else (entry,)
 
 
