@@ -104,21 +104,26 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
 
     def __getitem__(self, name: str) -> Mapping[str, Estimate]:
         """The distribution of one variable: its labels and their probabilities."""
-        if name not in self.tables:
-            raise ArgumentError(f"{name!r} was not asked for; there are {', '.join(map(repr, self.tables))}")
-        return self.tables[name]
+        if name not in self._answers:
+            raise ArgumentError(f"{name!r} was not asked for; there are {', '.join(map(repr, self._answers))}")
+        return self._answers[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Names of the variables."""
-        return iter(self.tables)
+        """Names of the variables, in the order of the question."""
+        return iter(self._answers)
 
     def __contains__(self, name: object) -> bool:
         """Whether a variable was asked for."""
-        return name in self.tables
+        return name in self._answers
 
     def __len__(self) -> int:
         """Number of variables."""
-        return len(self.tables)
+        return len(self._answers)
+
+    @property
+    def _answers(self) -> Mapping[str, Mapping[str, Estimate]]:
+        """What this is a mapping of."""
+        return self.tables
 
     def probabilities(self, name: str) -> NDArray[np.float64]:
         """Probabilities of a variable's states, in their order, shape (n_states,)."""
@@ -142,15 +147,13 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
     def __repr__(self) -> str:
         """The answer and the verdict, in a few lines."""
         lines = self._lines()
-        rest = [] if len(lines) <= SHOWN else [_rest(len(lines))]
-        return "\n".join([self._title, *lines[:SHOWN], *rest, printable(self.verdict)])
+        return "\n".join([self._title, *lines[:SHOWN], *more_states(len(lines)), printable(self.verdict)])
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the verdict and a bar for each state."""
         rows = [(name, label, bar(e), str(e)) for name, table in self.items() for label, e in table.items()]
-        rest = [] if len(rows) <= SHOWN else [_rest(len(rows))]
-        head = ("variable", "state", "", "probability")
-        return card(self._title, self.judgement, head, rows[:SHOWN], n_left=2, more=[*rest, report_link(self)])
+        head, more = ("variable", "state", "", "probability"), [*more_states(len(rows)), report_link(self)]
+        return card(self._title, self.judgement, head, rows[:SHOWN], n_left=2, more=more)
 
     @property
     def _title(self) -> str:
@@ -166,8 +169,9 @@ class Inference(Mapping[str, Mapping[str, Estimate]]):
         return [(f"{name} = {label}", str(e)) for name, table in self.items() for label, e in table.items()]
 
 
-def _rest(n_states: int) -> str:
-    return f"... {n_states - SHOWN} more: see to_frame()"
+def more_states(n: int) -> list[str]:
+    """The line that says how many states of ``n`` are not shown; none where all are."""
+    return [] if n <= SHOWN else [f"... {n - SHOWN} more: see to_frame()"]
 
 
 def _shortened(text: str, most: int = 120) -> str:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate, Verdict
 from doxa.estimates.real import diagnose_averages
 from doxa.estimates.stopping import Shortfall, StopReport, Until, worst_shortfall
-from doxa.inference.answers import SHOWN, Inference
+from doxa.inference.answers import SHOWN, Inference, certain, more_states
 from doxa.inference.chains import Running, run_to_accuracy
 from doxa.inference.exact import gaussian
 from doxa.inference.exact.mixture import NormalMixture
@@ -33,7 +33,6 @@ from doxa.inference.number_distribution import NetworkNumber, StateProbabilities
 from doxa.inference.options import InferOptions
 from doxa.inference.propagation import ImpossibleEvidenceError, minimal_conflict
 from doxa.models.gaussian import GaussianNetwork
-from doxa.models.separation import requisite_families
 from doxa.notebook import card
 from doxa.progress import tell
 from doxa.sampling.importance import ImportanceSample
@@ -75,21 +74,11 @@ class GaussianInference(Inference):
 
     def __getitem__(self, name: str) -> Any:
         """The distribution of one node: of a number a `NetworkNumber`, of a category its states' probabilities."""
-        if name not in self.distributions:
-            raise ArgumentError(f"{name!r} was not asked for; there are {', '.join(map(repr, self.distributions))}")
-        return self.distributions[name]
+        return super().__getitem__(name)
 
-    def __iter__(self) -> Any:
-        """Names of the nodes, in the order of the question."""
-        return iter(self.distributions)
-
-    def __contains__(self, name: object) -> bool:
-        """Whether a node was asked for."""
-        return name in self.distributions
-
-    def __len__(self) -> int:
-        """Number of nodes."""
-        return len(self.distributions)
+    @property
+    def _answers(self) -> Mapping[str, Any]:
+        return self.distributions
 
     def probabilities(self, name: str) -> Floats:
         """Probabilities of a category's states, in their order, shape (n_states,)."""
@@ -129,9 +118,8 @@ class GaussianInference(Inference):
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the verdict, and a row for each number and each state."""
-        rows = self._shown()
-        rest = [] if len(rows) <= SHOWN else [f"... {len(rows) - SHOWN} more: see to_frame()"]
-        return card(self._title, self.judgement, ("variable", "distribution"), rows[:SHOWN], n_left=2, more=rest)
+        rows, head = self._shown(), ("variable", "distribution")
+        return card(self._title, self.judgement, head, rows[:SHOWN], n_left=2, more=more_states(len(rows)))
 
 
 def _error(e: Estimate) -> dict[str, float]:
@@ -149,6 +137,10 @@ class _Question(NamedTuple):
     given: Mapping[str, float | str]
     begin: float
     fixed: Mapping[int, float]  # nodes without parents that are always the same, as those that were set
+
+    def about(self, targets: Sequence[int], *, whole: bool = False) -> numbers.Asked:
+        """The question about these nodes."""
+        return numbers.Asked(self.network, targets, self.states, self.columns, self.values, self.fixed, whole)
 
 
 class _Found(NamedTuple):
@@ -263,61 +255,54 @@ def _known(question: _Question, v: int, value: float) -> _Found:
     """What was seen or set, and is asked for all the same."""
     name, labels = question.network.names[v], question.network.states[v]
     if labels:
-        known = [Estimate.exactly(float(k == int(value))) for k in range(len(labels))]
-        return _Found(StateProbabilities(name, dict(zip(labels, known, strict=True))), _EXACT, None)
+        return _Found(_of_states(question, v, certain(k == int(value) for k in range(len(labels)))), _EXACT)
     point = NormalMixture([1.0], [value], [0.0])
-    return _Found(NetworkNumber(name, question.given, {}, mixture=point), _EXACT, None)
+    return _Found(NetworkNumber(name, question.given, {}, mixture=point), _EXACT)
 
 
-def _needs_draws(question: _Question, v: int) -> str | None:
-    """The category because of which there is no exact answer about a node."""
+def _of_states(question: _Question, v: int, estimates: Sequence[Estimate]) -> StateProbabilities:
+    """A category's estimates by the labels of its states."""
     network = question.network
-    families = requisite_families(network.parents, [v], [*question.states, *question.columns], question.fixed)
-    below = [network.names[child] for child, _ in families if network.names[child] in network.log_odds]
-    return below[0] if below else None
+    return StateProbabilities(network.names[v], dict(zip(network.states[v], estimates, strict=True)))
 
 
 def _why(question: _Question, v: int) -> str:
-    below = _needs_draws(question, v)
-    return f"{below} is a category that depends on numbers" if below else "too many configurations of categories"
+    below = question.about([v]).below_numbers
+    return f"{below[0]} is a category that depends on numbers" if below else "too many configurations of categories"
 
 
 def _speaking(question: _Question, v: int) -> frozenset[int]:
     """The evidence that says something about a node, by which its draws are weighted."""
-    seen = [*question.states, *question.columns]
-    families = requisite_families(question.network.parents, [v], seen, question.fixed)
-    return frozenset(child for child, _ in families).intersection(seen)
+    families = question.about([v]).families
+    return frozenset(child for child, _ in families).intersection(question.states, question.columns)
 
 
 def _exactly(question: _Question, v: int) -> _Found | None:
     """The answer about one node; None where it takes draws."""
-    network, name, labels = question.network, question.network.names[v], question.network.states[v]
+    name, labels, asked = question.network.names[v], question.network.states[v], question.about([v])
     tell(f"asking for {name!r}")
-    found: gaussian.Conditioned | Weighted | None = numbers.listed(
-        network, [v], question.states, question.columns, question.values, question.fixed
-    )
+    found: gaussian.Conditioned | Weighted | None = numbers.listed(asked)
     if question.method == "gibbs" or (found is None and question.method == "importance"):
         return None
-    if found is None and question.method == "auto" and _needs_draws(question, v):
+    if found is None and question.method == "auto" and asked.below_numbers:
         return None
-    if found is None or not _needs_draws(question, v):  # without weights the accuracy of small tails is kept
+    if found is None or not asked.below_numbers:  # without weights the accuracy of small tails is kept
         try:
-            found = _conflicts_named(question, [v], whole=False)
+            found = _conflicts_named(question, asked)
         except BudgetError:
             if question.method == "exact":
                 raise
             return None
     if labels:
-        exact = [Estimate.exactly(float(p)) for p in found.state_probabilities(v, len(labels))[0]]
-        return _Found(StateProbabilities(name, dict(zip(labels, exact, strict=True))), _EXACT, None)
+        return _Found(_of_states(question, v, certain(found.state_probabilities(v, len(labels))[0])), _EXACT)
     mixture = found.mixture() if isinstance(found, gaussian.Conditioned) else found.mixture(most=_MOST)
-    return _Found(NetworkNumber(name, question.given, {}, mixture=mixture), _EXACT, None)
+    return _Found(NetworkNumber(name, question.given, {}, mixture=mixture), _EXACT)
 
 
 def _drawn(question: _Question, group: list[int]) -> dict[int, _Found]:
     """Answers about nodes by the same weighted draws."""
     found, report = _weighted(question, group)
-    sample = _sample_of(question, found, group, whole=False)
+    sample = _sample_of(question.about(group), found)
     weights, stopped = sample.verdict, "" if report is None else report.text
     advice = "" if weights.reliable else _ADVICE
     reason = f"{_listing(question, group)}: {weights.reason}. {stopped}".rstrip()
@@ -330,22 +315,21 @@ def _listing(question: _Question, group: list[int]) -> str:
     return ", ".join(names) if len(names) < 4 else f"{names[0]}, {names[1]} and {len(names) - 2} more"
 
 
-def _conflicts_named(question: _Question, targets: list[int], *, whole: bool) -> gaussian.Conditioned:
+def _conflicts_named(question: _Question, asked: numbers.Asked) -> gaussian.Conditioned:
     """The exact answer; where the evidence is impossible, with the states that conflict."""
-    network, states, columns, values = question.network, question.states, question.columns, question.values
     try:
-        return gaussian.condition(network, targets, states, columns, values, question.fixed, whole=whole)
+        return asked.exactly()
     except ImpossibleEvidenceError:
+        of_states = replace(asked, targets=[], columns=[], values=np.empty((1, 0)), whole=True)
 
         def is_possible(part: tuple[int, ...]) -> bool:
-            own = {v: states[v] for v in part}
             try:
-                found = gaussian.condition(network, [], own, [], np.empty((1, 0)), question.fixed, whole=True)
+                found = replace(of_states, given={v: question.states[v] for v in part}).exactly()
             except ImpossibleEvidenceError:
                 return False
             return bool(np.isfinite(found.log_evidence[0]))
 
-        names = tuple(network.names[v] for v in minimal_conflict(states, is_possible))
+        names = tuple(question.network.names[v] for v in minimal_conflict(question.states, is_possible))
         listed = " and ".join(f"{name!r} is {question.given[name]!r}" for name in names)
         verb = "have probability 0 together" if len(names) > 1 else "has probability 0"
         raise ImpossibleEvidenceError(f"given says that {listed}, which {verb}; leave out one", names) from None
@@ -396,7 +380,7 @@ def _by_chains(question: _Question, group: list[int]) -> dict[int, _Found]:
         if labels:
             own = flat[:, at : at + len(labels)].T
             made = [draws.expectation(lambda _, one=one: one, unit=True) for one in own]
-            answer: Any = StateProbabilities(name, dict(zip(labels, made, strict=True)))
+            answer: Any = _of_states(question, v, made)
         else:
             parts = flat[:, at], flat[:, at + 1]
             n = len(flat)
@@ -448,14 +432,11 @@ class _JudgedSample(ImportanceSample):
         return self.verdict if self._guaranteed >= LEAST_ESS else super()._verdict_with(size)
 
 
-def _sample_of(question: _Question, found: Weighted, targets: list[int], *, whole: bool) -> ImportanceSample:
+def _sample_of(asked: numbers.Asked, found: Weighted) -> ImportanceSample:
     n = found.log_weights.shape[1]
     log_weights = found.log_weights[0] + found.log_evidence[0] + math.log(n)
     made = _JudgedSample(np.arange(n), log_weights, np.zeros(n))
-    largest = numbers.largest_log_weight(
-        question.network, targets, question.states, question.columns, question.fixed, whole=whole
-    )
-    object.__setattr__(made, "largest", largest)
+    object.__setattr__(made, "largest", numbers.largest_log_weight(asked))
     return made
 
 
@@ -470,7 +451,7 @@ def _answer(
         return NetworkNumber(name, question.given, {}, mixture=mixture, weighted=sample, parts=parts)
     own = found.shares[v][0] if v in found.shares else np.eye(len(labels))[found.states[0, :, found.listed.index(v)]]
     made = [sample.expectation(lambda draws, k=k: own[draws, k], unit=True) for k in range(len(labels))]  # type: ignore[misc]
-    return StateProbabilities(name, dict(zip(labels, made, strict=True)))
+    return _of_states(question, v, made)
 
 
 def _looks(running: Running) -> tuple[list[int], Until]:
@@ -502,17 +483,7 @@ def _weighted(question: _Question, group: list[int]) -> tuple[Weighted, StopRepo
         return passed == 2
 
     rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(group[0],)))
-    found = numbers.weigh(
-        question.network,
-        group,
-        question.states,
-        question.columns,
-        question.values,
-        question.fixed,
-        rng,
-        looks,
-        is_enough,
-    )
+    found = numbers.weigh(question.about(group), rng, looks, is_enough)
     if is_fixed and reason != "max_seconds":
         return found, None
     return found, StopReport(reason, missing, time.monotonic() - question.begin)
@@ -520,7 +491,7 @@ def _weighted(question: _Question, group: list[int]) -> tuple[Weighted, StopRepo
 
 def _shortfall(question: _Question, group: list[int], found: Weighted, until: Until) -> Shortfall | None:
     """What the draws lack most; as `doxa.inference.importance.until.shortfall`."""
-    sample = _sample_of(question, found, group, whole=False)
+    sample = _sample_of(question.about(group), found)
     if not sample.verdict.reliable or sample.ess < until.ess:
         factor = until.ess / max(sample.ess, 1e-9)
         return Shortfall("the weights", "effective draws", sample.ess, until.ess, factor if factor > 1 else np.inf)
@@ -547,25 +518,24 @@ def _shortfall(question: _Question, group: list[int], found: Weighted, until: Un
 
 def _log_evidence(question: _Question) -> Estimate | None:
     """Log density of what was seen, nats; None where nothing but an exact answer is wanted, and there is none."""
-    network, states, columns, values = question.network, question.states, question.columns, question.values
-    if not states and not columns:
+    if not question.states and not question.columns:
         return Estimate.exactly(0.0)
-    families = requisite_families(network.parents, [], [*states, *columns], question.fixed, whole=True)
-    below = any(network.names[child] in network.log_odds for child, _ in families)
-    if question.method != "importance" and not below:
+    asked = question.about([], whole=True)
+    if question.method != "importance" and not asked.below_numbers:
         try:
-            return Estimate.exactly(float(_conflicts_named(question, [], whole=True).log_evidence[0]))
+            return Estimate.exactly(float(_conflicts_named(question, asked).log_evidence[0]))
         except BudgetError:
             if question.method == "exact":
                 return None
     elif question.method == "exact":
         return None
-    rng = np.random.default_rng(np.random.SeedSequence(question.running.seed, spawn_key=(len(network.names),)))
+    key = (len(question.network.names),)
+    rng = np.random.default_rng(np.random.SeedSequence(question.running.seed, spawn_key=key))
     looks, _ = _looks(question.running)
-    found = numbers.weigh(network, [], states, columns, values, question.fixed, rng, looks, _is_known, whole=True)
+    found = numbers.weigh(asked, rng, looks, _is_known)
     if found.is_sum:
         return Estimate.exactly(float(found.log_evidence[0]))
-    return _sample_of(question, found, [], whole=True).log_normalising_constant()
+    return _sample_of(asked, found).log_normalising_constant()
 
 
 def _is_known(found: Weighted) -> bool:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +28,12 @@ from scipy.special import logsumexp
 from doxa.errors import ArgumentError
 from doxa.inference.exact import gaussian
 from doxa.inference.exact.mixture import NormalMixture
+from doxa.inference.flat import log_of
 from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models.gaussian import GaussianNetwork, odds_probabilities
 from doxa.models.separation import requisite_families
 
-__all__ = ["Weighted", "condition", "largest_log_weight", "listed", "weigh"]
+__all__ = ["Asked", "Weighted", "condition", "largest_log_weight", "listed", "weigh"]
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +42,37 @@ _ENOUGH = 200.0  # effective draws
 _COMPONENTS = 256  # of a mixture that is handed on
 _BANDWIDTH = 0.5
 _SMOOTH, _NARROW = -0.2, -0.5  # powers of the draws' worth
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """A question about a network; its parts are those of `doxa.inference.exact.gaussian.condition`."""
+
+    network: GaussianNetwork
+    targets: Sequence[int]
+    given: Mapping[int, int]
+    columns: Sequence[int]
+    values: Floats  # (n_rows, n_columns)
+    do: Mapping[int, float]
+    whole: bool = False
+
+    @cached_property
+    def families(self) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """Nodes, and their parents, that the answer depends on."""
+        seen = [*self.given, *self.columns]
+        return requisite_families(self.network.parents, self.targets, seen, self.do, whole=self.whole)
+
+    @property
+    def below_numbers(self) -> list[str]:
+        """The categories that depend on numbers, because of which there is no exact answer."""
+        names = [self.network.names[child] for child, _ in self.families]
+        return [name for name in names if name in self.network.log_odds]
+
+    def exactly(self) -> gaussian.Conditioned:
+        """The exact answer."""
+        return gaussian.condition(
+            self.network, self.targets, self.given, self.columns, self.values, self.do, whole=self.whole
+        )
 
 
 class Weighted(NamedTuple):
@@ -134,12 +168,12 @@ def condition(
     whole: bool = False,
 ) -> gaussian.Conditioned | Weighted:
     """As `doxa.inference.exact.gaussian.condition`, which answers where it can; ``rng`` is for weighted draws."""
-    families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
-    if not any(network.names[child] in network.log_odds for child, _ in families):
-        return gaussian.condition(network, targets, given, columns, values, do, whole=whole)
+    asked = Asked(network, targets, given, columns, values, do, whole)
+    if not asked.below_numbers:
+        return asked.exactly()
     first, most = (_FIRST, _MOST) if len(values) == 1 else (_FIRST // 4, _MOST // 4)
     looks = [first << k for k in range((most // first).bit_length())]
-    return weigh(network, targets, given, columns, values, do, rng, looks, _are_enough, whole=whole)
+    return weigh(asked, rng, looks, _are_enough)
 
 
 def _are_enough(found: Weighted) -> bool:
@@ -147,24 +181,13 @@ def _are_enough(found: Weighted) -> bool:
 
 
 def weigh(
-    network: GaussianNetwork,
-    targets: Sequence[int],
-    given: Mapping[int, int],
-    columns: Sequence[int],
-    values: Floats,
-    do: Mapping[int, float],
-    rng: np.random.Generator,
-    looks: Iterable[int],
-    is_enough: Callable[[Weighted], bool],
-    *,
-    whole: bool = False,
+    asked: Asked, rng: np.random.Generator, looks: Iterable[int], is_enough: Callable[[Weighted], bool]
 ) -> Weighted:
     """Weighted draws, also where there would be an exact answer.
 
     Parameters
     ----------
-    network, targets, given, columns, values, do, whole
-        As for `doxa.inference.exact.gaussian.condition`.
+    asked : Asked
     rng : numpy.random.Generator
         Advanced.
     looks : iterable of int
@@ -180,23 +203,23 @@ def weigh(
     ArgumentError
         If a number was seen that its parents determine.
     """
-    families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
-    for child in {child for child, _ in families}.intersection(columns):
-        if not network.regressions[network.names[child]].sd.all():
+    for child in {child for child, _ in asked.families}.intersection(asked.columns):
+        name = asked.network.names[child]
+        if not asked.network.regressions[name].sd.all():
             raise ArgumentError(
-                f"given names {network.names[child]!r}, a number without scatter about its parents, which no weighted "
+                f"given names {name!r}, a number without scatter about its parents, which no weighted "
                 "draw meets; leave it out, or give its regression a small sd"
             )
-    summed = listed(network, targets, given, columns, values, do, whole=whole)
+    summed = listed(asked)
     if summed is not None:
         return summed
     drawn: list[Drawn] = []
     n, found, failed = 0, None, None
     for look in looks:
-        drawn.append(_draw(network, families, targets, given, columns, values, do, look - n, rng))
+        drawn.append(_draw(asked, look - n, rng))
         n = look
         try:
-            found = _joined(network, targets, drawn)
+            found = _joined(asked, drawn)
         except ImpossibleEvidenceError as error:
             failed = error
             continue
@@ -208,50 +231,31 @@ def weigh(
     return found
 
 
-def listed(
-    network: GaussianNetwork,
-    targets: Sequence[int],
-    given: Mapping[int, int],
-    columns: Sequence[int],
-    values: Floats,
-    do: Mapping[int, float],
-    *,
-    whole: bool = False,
-) -> Weighted | None:
+def listed(asked: Asked) -> Weighted | None:
     """The sum over the configurations of categories, where few are all that is left to draw; None where not."""
-    families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
-    free = {p for _, own in families for p in own}.difference(given, columns, do)
-    categories = [v for v in targets if network.states[v]]
+    states = asked.network.states
+    free = {p for _, own in asked.families for p in own}.difference(asked.given, asked.columns, asked.do)
+    categories = [v for v in asked.targets if states[v]]
     if len(categories) > 1:  # their states are wanted together
         free.update(categories)
-    sizes = [len(network.states[v]) for v in sorted(free)]
+    sizes = [len(states[v]) for v in sorted(free)]
     if all(sizes) and math.prod(sizes) <= _FIRST:
         n = math.prod(sizes)
         of_each = dict(zip(sorted(free), np.indices(sizes).reshape(len(sizes), n), strict=True))
         rng = np.random.default_rng(0)  # draws nothing that is looked at
-        summed = _draw(network, families, targets, given, columns, values, do, n, rng, of_each)
-        return _joined(network, targets, [summed], is_sum=True)
+        return _joined(asked, [_draw(asked, n, rng, of_each)], is_sum=True)
     return None
 
 
-def largest_log_weight(
-    network: GaussianNetwork,
-    targets: Sequence[int],
-    given: Mapping[int, int],
-    columns: Sequence[int],
-    do: Mapping[int, float],
-    *,
-    whole: bool = False,
-) -> float:
+def largest_log_weight(asked: Asked) -> float:
     """The most that a draw of `weigh` can weigh, nats: the product of the greatest densities of what was seen."""
-    families = requisite_families(network.parents, targets, [*given, *columns], do, whole=whole)
-    total = 0.0
-    for child, _ in families:
+    network, total = asked.network, 0.0
+    for child, _ in asked.families:
         name = network.names[child]
-        if child in columns:
+        if child in asked.columns:
             total -= math.log(network.regressions[name].sd.min()) + 0.5 * math.log(2 * math.pi)
-        elif child in given and name in network.tables:
-            total += float(np.log(network.tables[name][..., given[child]].max()))
+        elif child in asked.given and name in network.tables:
+            total += float(np.log(network.tables[name][..., asked.given[child]].max()))
     return total
 
 
@@ -259,30 +263,22 @@ Drawn = tuple[Floats, Floats, Floats, NDArray[np.int64], dict[int, Floats]]  # l
 
 
 def _draw(
-    network: GaussianNetwork,
-    families: Sequence[tuple[int, tuple[int, ...]]],
-    targets: Sequence[int],
-    given: Mapping[int, int],
-    columns: Sequence[int],
-    values: Floats,
-    do: Mapping[int, float],
-    n: int,
-    rng: np.random.Generator,
-    listed: Mapping[int, NDArray[np.int64]] | None = None,
+    asked: Asked, n: int, rng: np.random.Generator, listed: Mapping[int, NDArray[np.int64]] | None = None
 ) -> Drawn:
     """So many draws for each row; categories that are ``listed`` stand as they are and weigh, like those seen."""
+    network, values, targets = asked.network, asked.values, asked.targets
     wide = (len(values), n)
     at: dict[int, NDArray[np.generic]] = {v: np.broadcast_to(own, wide) for v, own in (listed or {}).items()}
-    for v, k in given.items():
+    for v, k in asked.given.items():
         at[v] = np.full(wide, k, dtype=np.int64)
-    for v, value in do.items():
+    for v, value in asked.do.items():
         at[v] = np.full(wide, int(value), dtype=np.int64) if network.states[v] else np.full(wide, float(value))
-    for place, v in enumerate(columns):
+    for place, v in enumerate(asked.columns):
         at[v] = np.broadcast_to(values[:, place, None], wide)
     log_weights = np.zeros(wide)
     moments: dict[int, tuple[Floats, Floats]] = {}
-    inside, shares = {child for child, _ in families}, {}
-    is_parent = {p for _, own in families for p in own}
+    inside, shares = {child for child, _ in asked.families}, {}
+    is_parent = {p for _, own in asked.families for p in own}
     for v in (v for v in network.order if v in inside):
         above = [at[p] for p in network.parents[v] if network.states[p]]
         on = [at[p] for p in network.parents[v] if not network.states[p]]
@@ -307,14 +303,13 @@ def _draw(
             p = network.tables[name][tuple(above)] if above else network.tables[name]
         p = np.broadcast_to(p, (*wide, len(network.states[v])))
         if v in at:
-            with np.errstate(divide="ignore"):
-                log_weights += np.log(np.take_along_axis(p, at[v][..., None].astype(np.int64), axis=-1)[..., 0])
+            log_weights += log_of(np.take_along_axis(p, at[v][..., None].astype(np.int64), axis=-1)[..., 0])
             continue
         at[v] = (rng.random((*wide, 1)) > p.cumsum(axis=-1)[..., :-1]).sum(axis=-1)
         if v in targets and v not in is_parent:
             shares[v] = p
-    asked = [v for v in targets if not network.states[v]]
-    own = [moments[v] if v not in is_parent else (at[v].astype(np.float64), np.full(wide, np.nan)) for v in asked]
+    of_numbers = [v for v in targets if not network.states[v]]
+    own = [moments[v] if v not in is_parent else (at[v].astype(np.float64), np.full(wide, np.nan)) for v in of_numbers]
     means = np.stack([mean for mean, _ in own], axis=-1) if own else np.zeros((*wide, 0))
     sds = np.stack([sd for _, sd in own], axis=-1) if own else np.zeros((*wide, 0))
     asked_states = [at[v].astype(np.int64) for v in targets if network.states[v]]
@@ -322,13 +317,7 @@ def _draw(
     return log_weights, means, sds, states, shares
 
 
-def _joined(
-    network: GaussianNetwork,
-    targets: Sequence[int],
-    drawn: Sequence[Drawn],
-    *,
-    is_sum: bool = False,
-) -> Weighted:
+def _joined(asked: Asked, drawn: Sequence[Drawn], *, is_sum: bool = False) -> Weighted:
     """Draws put together; configurations that are listed are a sum, not a mean."""
     *parts, shares = zip(*drawn, strict=True)
     log_weights, means, sds, states = (np.concatenate(part, axis=1) for part in parts)
@@ -337,7 +326,7 @@ def _joined(
         number = "" if is_sum else f", or so little that none of {log_weights.shape[1]} weighted draws agrees with it"
         raise ImpossibleEvidenceError(f"given has probability zero{number}; leave out part of it")
     normal = log_weights - total[:, None]
-    listed = tuple(v for v in targets if network.states[v])
+    listed = tuple(v for v in asked.targets if asked.network.states[v])
     joined = {v: np.concatenate([part[v] for part in shares], axis=1) for v in shares[0]}
     log_n = 0.0 if is_sum else math.log(log_weights.shape[1])
     return Weighted(total - log_n, normal, means, sds, listed, states, joined, is_sum)
