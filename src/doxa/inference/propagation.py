@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from functools import cache
 from itertools import combinations
 from math import comb
@@ -109,40 +110,68 @@ class Determined(NamedTuple):
     factor: int  # position of the factor that says so
 
 
+class Narrowing:
+    """States that are left of variables, and where the factors that have zeros are positive among these."""
+
+    def __init__(self, factors: Sequence[Factor], left: dict[int, Positions]) -> None:
+        self.factors = factors
+        self.left = left  # states of each variable, increasing; all of a variable that has not lost any may be left out
+        self.supports: dict[int, NDArray[np.bool_]] = {}  # by factor
+        self.touching: dict[int, list[tuple[int, int]]] = {}  # by variable, such factors and its axis there
+        for f, (variables, log_values) in enumerate(factors):
+            support = log_values > -np.inf
+            if not np.logical_and.reduce(support, axis=None):  # without zeros it will never strike out anything
+                self.supports[f] = support
+                for axis, variable in enumerate(variables):
+                    self.touching.setdefault(variable, []).append((f, axis))
+
+    def copy(self) -> Narrowing:
+        """One that can be narrowed further on its own."""
+        other = copy(self)
+        other.left, other.supports = self.left.copy(), self.supports.copy()
+        return other
+
+    def keep(self, variable: int, kept: Positions) -> list[int]:
+        """Leave some of the states that a variable has; the factors that this may concern."""
+        self.left[variable] = self.left[variable][kept] if variable in self.left else kept
+        concerned = self.touching.get(variable, [])
+        for f, axis in concerned:
+            self.supports[f] = self.supports[f].take(kept, axis=axis)
+        return [f for f, _ in concerned]
+
+    def settle(self, changed: Iterable[int]) -> bool:
+        """Strike out states without support, from these factors on until nothing changes; whether all have some left.
+
+        A factor is looked at again when a variable of it has lost states: with every look at least one state goes, so
+        the work is at most the sum over factors of size times number of states; most are looked at once or twice.
+        """
+        waiting = deque(changed)
+        queued = set(waiting)
+        while waiting:
+            f = waiting.popleft()
+            queued.discard(f)
+            for axis, variable in enumerate(self.factors[f].variables):
+                support = self.supports[f]
+                seen = np.logical_or.reduce(support, axis=_others(support.ndim, axis))
+                kept = seen.nonzero()[0]
+                if kept.size == seen.size:
+                    continue
+                if not kept.size:
+                    return False
+                for g in self.keep(variable, kept):
+                    if g != f and g not in queued:  # f itself loses nothing that it supported
+                        waiting.append(g)
+                        queued.add(g)
+        return True
+
+
 def supported_states(factors: Sequence[Factor]) -> dict[int, Positions] | None:
     """Strike out states without support until nothing changes.
 
-    For variables that lose states, those that are left, increasing; None where a variable loses all.  A factor is
-    looked at again when a variable of it has lost states: with every look at least one state goes, so the work is at
-    most the sum over factors of size times number of states; most factors are looked at once or twice.
+    For variables that lose states, those that are left, increasing; None where a variable loses all.
     """
-    supports: dict[int, NDArray[np.bool_]] = {}
-    touching: dict[int, list[tuple[int, int]]] = {}
-    for f, (variables, log_values) in enumerate(factors):
-        support = log_values > -np.inf
-        if not np.logical_and.reduce(support, axis=None):  # without zeros it will never strike out anything
-            supports[f] = support
-            for axis, variable in enumerate(variables):
-                touching.setdefault(variable, []).append((f, axis))
-    left: dict[int, Positions] = {}
-    waiting, queued = deque(supports), set(supports)
-    while waiting:
-        f = waiting.popleft()
-        queued.discard(f)
-        for axis, variable in enumerate(factors[f].variables):
-            seen = np.logical_or.reduce(supports[f], axis=_others(supports[f].ndim, axis))
-            kept = seen.nonzero()[0]
-            if kept.size == seen.size:
-                continue
-            if not kept.size:
-                return None
-            left[variable] = left[variable][kept] if variable in left else kept
-            for g, place in touching[variable]:
-                supports[g] = supports[g].take(kept, axis=place)
-                if g != f and g not in queued:  # f itself loses nothing that it supported
-                    waiting.append(g)
-                    queued.add(g)
-    return left
+    narrowing = Narrowing(factors, {})
+    return narrowing.left if narrowing.settle(narrowing.supports) else None
 
 
 def determined(factors: Sequence[Factor]) -> tuple[Determined, ...]:

@@ -8,9 +8,7 @@ states is taken back.  Where zeros are many, finding a state is as hard as the h
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from copy import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
+from doxa.inference.flat import log_of
+from doxa.inference.propagation import Narrowing
 from doxa.models.factors import Factor
 
 __all__ = ["NoStartError", "Supports", "find_state"]
@@ -329,11 +329,16 @@ def find_state(
     """
     left = check_whole("most_dead_ends", most_dead_ends, 1)
     patience = min(_FIRST_PATIENCE, left)
-    root = _Narrowing(n_states, factors)
-    if not root.settle(range(len(root.tables))):
+    near: list[list[Factor]] = [[] for _ in n_states]
+    for factor in factors:
+        for v in factor.variables:
+            near[v].append(factor)
+    root = Narrowing(factors, {v: np.arange(size) for v, size in enumerate(n_states)})
+    never = any(not variables and log_value == -np.inf for variables, log_value in factors)
+    if never or not root.settle(root.supports):
         raise NoStartError("there is no state of positive probability: the zeros of the factors exclude every one")
     while left > 0:
-        found, dead_ends = _search(root, rng, patience)
+        found, dead_ends = _search(root, near, rng, patience)
         if found is not None:
             return found
         if dead_ends < patience:
@@ -346,91 +351,49 @@ def find_state(
     )
 
 
-class _Narrowing:
-    """States left of each variable, and the factors over them."""
-
-    def __init__(self, n_states: Sequence[int], factors: Sequence[Factor]) -> None:
-        self.scopes = [factor.variables for factor in factors]
-        self.tables = [factor.log_values for factor in factors]
-        self.left = [np.arange(size) for size in n_states]
-        self.touching: list[list[tuple[int, int]]] = [[] for _ in n_states]
-        for f, scope in enumerate(self.scopes):
-            for axis, v in enumerate(scope):
-                self.touching[v].append((f, axis))
-
-    def copy(self) -> _Narrowing:
-        """One that can be narrowed further on its own."""
-        other = copy(self)
-        other.tables, other.left = self.tables.copy(), self.left.copy()
-        return other
-
-    def choose(self, v: int, place: int) -> bool:
-        """Leave one state of ``v``; return whether every variable still has one."""
-        return self._keep(v, np.array([place])) and self.settle(f for f, _ in self.touching[v])
-
-    def _keep(self, v: int, places: NDArray[np.intp]) -> bool:
-        self.left[v] = self.left[v][places]
-        for f, axis in self.touching[v]:
-            self.tables[f] = self.tables[f].take(places, axis=axis)
-        return len(places) > 0
-
-    def settle(self, changed: Iterable[int]) -> bool:
-        """Strike out what these factors, and those that this changes, exclude."""
-        waiting = deque(changed)
-        queued = set(waiting)
-        while waiting:
-            f = waiting.popleft()
-            queued.discard(f)
-            for axis, v in enumerate(self.scopes[f]):
-                support = self.tables[f] > -np.inf
-                places = np.flatnonzero(any_over(support, [a for a in range(support.ndim) if a != axis]))
-                if len(places) < len(self.left[v]):
-                    if not self._keep(v, places):
-                        return False
-                    fresh = [g for g, _ in self.touching[v] if g != f and g not in queued]
-                    waiting.extend(fresh)
-                    queued.update(fresh)
-            if not self.scopes[f] and self.tables[f] == -np.inf:
-                return False
-        return True
-
-    def weights(self, v: int) -> NDArray[np.float64]:
-        """How well each state of ``v`` agrees with the mean of its factors over what is left; the largest is 1."""
-        log_weight = np.zeros(len(self.left[v]))
-        for f, axis in self.touching[v]:
-            table = np.moveaxis(self.tables[f], axis, 0).reshape(len(log_weight), -1)
-            highest = table.max()
-            with np.errstate(divide="ignore"):
-                log_weight += np.log(np.exp(table - highest).sum(axis=1))
-        return np.asarray(np.exp(np.maximum(log_weight - log_weight.max(), -30.0)))
-
-
-def _search(root: _Narrowing, rng: np.random.Generator, patience: int) -> tuple[States | None, int]:
-    """A state, if one is found before so many dead ends; and the number of these."""
+def _search(
+    root: Narrowing, near: Sequence[Sequence[Factor]], rng: np.random.Generator, patience: int
+) -> tuple[States | None, int]:
+    """A state, if one is found before so many dead ends; and the number of these.  ``near`` are factors by variable."""
     rank = rng.random(len(root.left))
-    stack = [_branch(root.copy(), rank, rng)]
+    stack = [_branch(root.copy(), near, rank, rng)]
     dead_ends = 0
     while stack and dead_ends < patience:
         here, v, order = stack[-1]
         if v < 0:
-            return np.array([left[0] for left in here.left], dtype=np.int64), dead_ends
+            return np.array([left[0] for left in here.left.values()], dtype=np.int64), dead_ends
         if not order:
             stack.pop()
             continue
         place = order.pop()
         there = here.copy() if order else here
-        if there.choose(v, place):
-            stack.append(_branch(there, rank, rng))
+        if there.settle(there.keep(v, np.array([place]))):
+            stack.append(_branch(there, near, rank, rng))
         else:
             dead_ends += 1
     return None, dead_ends
 
 
-def _branch(here: _Narrowing, rank: NDArray[np.float64], rng: np.random.Generator) -> tuple[_Narrowing, int, list[int]]:
+def _branch(
+    here: Narrowing, near: Sequence[Sequence[Factor]], rank: NDArray[np.float64], rng: np.random.Generator
+) -> tuple[Narrowing, int, list[int]]:
     """The variable to choose for, -1 when all are chosen, and its states, the first to be tried last."""
-    sizes = np.array([len(left) for left in here.left])
+    sizes = np.array([len(left) for left in here.left.values()])
     if (sizes == 1).all():
         return here, -1, []
     v = int(np.lexsort((rank, np.where(sizes == 1, np.iinfo(np.int64).max, sizes)))[0])
-    keys = rng.exponential(size=sizes[v]) / here.weights(v)  # ascending: drawn one by one without replacement
+    keys = rng.exponential(size=sizes[v]) / _weights(here, v, near[v])  # ascending: one by one without replacement
     return here, v, [int(place) for place in np.argsort(-keys)]
+
+
+def _weights(here: Narrowing, v: int, factors: Sequence[Factor]) -> NDArray[np.float64]:
+    """How well each state of ``v`` agrees with the mean of its factors over what is left; the largest is 1."""
+    log_weight = np.zeros(len(here.left[v]))
+    for variables, table in factors:
+        for axis, w in enumerate(variables):
+            if len(here.left[w]) < table.shape[axis]:
+                table = table.take(here.left[w], axis=axis)
+        rows = np.moveaxis(table, variables.index(v), 0).reshape(len(log_weight), -1)
+        highest = rows.max()
+        log_weight += log_of(np.exp(rows - highest).sum(axis=1))
+    return np.asarray(np.exp(np.maximum(log_weight - log_weight.max(), -30.0)))
