@@ -40,6 +40,7 @@ from doxa.inference.annealing import (
     tune_schedule,
     upper_bound,
 )
+from doxa.inference.annealing.path import as_sample
 from doxa.inference.exact import Budget, BudgetError, Cost, plan_contraction
 from doxa.inference.problem import check_discrete, prepare
 from doxa.models.categorical import CategoricalNetwork
@@ -47,7 +48,6 @@ from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.ising import IsingNetwork
 from doxa.sampling.driver import fresh_entropy
-from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_weights import WeightedEstimate, WeightVerdict
 
 __all__ = ["LogPartition", "log_partition"]
@@ -291,9 +291,8 @@ def _compare(estimate: WeightedEstimate, back: Reversed) -> WeightVerdict:
     """The verdict on the forward weights, unless the way back says otherwise."""
     if not estimate.verdict.reliable or len(back.log_weights) < 2:
         return estimate.verdict
-    other = ImportanceSample(np.arange(len(back.log_weights)), -back.log_weights, np.zeros(len(back.log_weights)))
     gap = inverse_mean(back.log_weights) - estimate.value
-    error = math.hypot(estimate.delta_error, other.log_normalising_constant().delta_error)
+    error = math.hypot(estimate.delta_error, as_sample(-back.log_weights).log_normalising_constant().delta_error)
     if abs(gap) <= _DISAGREE * error:
         return estimate.verdict
     return WeightVerdict(

@@ -20,8 +20,8 @@ from scipy.special import ndtri
 from doxa.arrays import Floats
 from doxa.estimates.estimate import Verdict
 from doxa.inference.annealing import SpinPath, TablePath, anneal, tune_schedule
+from doxa.inference.annealing.path import as_sample
 from doxa.inference.chains import ChainRun, Running, run_to_accuracy
-from doxa.sampling.importance import ImportanceSample
 
 _ADVICE = "Use method='tempering'."
 HOPELESS = 12.0  # nats below the best at which a place to begin, or a particle, is not worth a chain: 6e-6
@@ -75,8 +75,7 @@ class Population:
     @property
     def is_reliable(self) -> bool:
         """Whether the weights can be relied on, by their number and tail."""
-        n = len(self.states)
-        return n > 1 and bool(ImportanceSample(np.arange(n), self.log_weights, np.zeros(n)).verdict.reliable)
+        return len(self.states) > 1 and bool(as_sample(self.log_weights).verdict.reliable)
 
     def probabilities(self, columns: NDArray[np.intp], values: NDArray[np.intp]) -> Floats:
         """Weighted shares of the particles that have ``values`` in ``columns``; shape of either."""

@@ -23,12 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa._jit import hot, inlined
+from doxa._jit import hot
 from doxa.arrays import Floats, Words
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, DoxaError
 from doxa.inference.annealing.path import Path
-from doxa.inference.annealing.spins import N_CHAINS, SpinArrays, SpinPath, any_bit, unpack_spins, write_masks
+from doxa.inference.annealing.spins import N_CHAINS, SpinArrays, SpinPath, any_bit, digit_of, unpack_spins, write_masks
 from doxa.inference.annealing.tables import TablePath
 from doxa.inference.exact import tree
 from doxa.inference.flat import over
@@ -36,12 +36,9 @@ from doxa.inference.spins.graph import SpinGraph, as_fields, spin_graph
 from doxa.inference.spins.words import (
     MASKS,
     N_WORDS,
-    VectorType,
     aligned,
     aligned_zeros,
-    chosen,
     fresh_streams,
-    load,
     next_words,
     same,
     store,
@@ -101,23 +98,14 @@ def couple_spins(
                         for c in range(streams.size):
                             more[c] = ~streams[c]
                     u = next_words(more)
-                t = _digit(thresholds, first, n_classes, digit, SPARE, work)
+                t = digit_of(thresholds, first, n_classes, digit, SPARE, work)
                 up_high = up_high | (left_high & t & ~u)
                 left_high = left_high & ~(t ^ u)
-                t = _digit(thresholds, first, n_classes, digit, MASKS, work)
+                t = digit_of(thresholds, first, n_classes, digit, MASKS, work)
                 up_low = up_low | (left_low & t & ~u)
                 left_low = left_low & ~(t ^ u)
             store(high, N_WORDS * i, up_high)
             store(low, N_WORDS * i, up_low)
-
-
-@inlined
-def _digit(thresholds: Words, first: int, n_classes: int, digit: int, masks: int, work: Words) -> VectorType:
-    found = same(np.uint64(0))
-    for m in range(n_classes):
-        table = same(thresholds[first + m])
-        found = found | chosen(load(work, masks + N_WORDS * m), table, np.uint64(63 - digit))
-    return found  # type: ignore[no-any-return]
 
 
 _FIRST = 16  # sweeps

@@ -182,13 +182,17 @@ class Annealed(NamedTuple):
 
     def estimate(self) -> WeightedEstimate:
         """Estimate log Z, with an error if the weights allow one."""
-        numbers = np.arange(len(self.log_weights))
-        return ImportanceSample(numbers, self.log_weights, np.zeros(len(numbers))).log_normalising_constant()
+        return as_sample(self.log_weights).log_normalising_constant()
 
     def resample(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
         """States drawn with probabilities in proportion to the weights: close to the target, not exactly of it."""
         weights = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(self.states[rng.choice(len(weights), n, p=weights / weights.sum())])
+
+
+def as_sample(log_weights: Floats) -> ImportanceSample:
+    """Weights alone, as those of an importance sample."""
+    return ImportanceSample(np.arange(len(log_weights)), log_weights, np.zeros(len(log_weights)))
 
 
 class Reversed(NamedTuple):

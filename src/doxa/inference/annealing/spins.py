@@ -118,16 +118,23 @@ def _below(thresholds: Words, first: int, n_classes: int, streams: Words, work: 
     undecided = same(np.uint64(_ALL))
     up = undecided ^ undecided
     for digit in range(64):
-        threshold = undecided ^ undecided
-        for m in range(n_classes):
-            table = same(thresholds[first + m])
-            threshold = threshold | chosen(load(work, MASKS + N_WORDS * m), table, np.uint64(63 - digit))
+        threshold = digit_of(thresholds, first, n_classes, digit, MASKS, work)
         u = next_words(streams)
         up = up | (undecided & threshold & ~u)
         undecided = undecided & ~(threshold ^ u)
         if digit >= _LOOK_AFTER and not any_bit(undecided):
             break
     return up  # type: ignore[no-any-return]
+
+
+@inlined
+def digit_of(thresholds: Words, first: int, n_classes: int, digit: int, masks: int, work: Words) -> VectorType:
+    """A binary digit (0 is 1/2) of the threshold of each chain, whose class the masks say."""
+    found = same(_ZERO)
+    for m in range(n_classes):
+        table = same(thresholds[first + m])
+        found = found | chosen(load(work, masks + N_WORDS * m), table, np.uint64(63 - digit))
+    return found  # type: ignore[no-any-return]
 
 
 @inlined
