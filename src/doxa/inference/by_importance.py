@@ -121,18 +121,10 @@ def weighted_starts(
 def _propagated(
     network: CategoricalNetwork, evidence: Evidence, query: Sequence[int], problem: Problem
 ) -> NetworkProposal:
-    return propagated(lay_out(network, evidence, query, _supported(network, problem)))
-
-
-def _supported(network: CategoricalNetwork, problem: Problem) -> dict[int, NDArray[np.bool_]]:
     whole = problem.whole()
-    masks = {}
-    for v, states in zip(whole.variables, whole.states, strict=True):
-        masks[v] = np.zeros(len(network.states[v]), dtype=np.bool_)
-        masks[v][states] = True
-    for v, state in whole.fixed.items():
-        masks[v] = np.arange(len(network.states[v])) == state
-    return masks
+    supported = {v: whole.expand(v, np.ones(n)) > 0 for v, n in zip(whole.variables, whole.n_states, strict=True)}
+    supported |= {v: whole.expand(v) > 0 for v in whole.fixed}
+    return propagated(lay_out(network, evidence, query, supported))
 
 
 def _completed(network: CategoricalNetwork, rows: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:

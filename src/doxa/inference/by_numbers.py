@@ -454,19 +454,18 @@ def _answer(
     return _of_states(question, v, made)
 
 
-def _looks(running: Running) -> tuple[list[int], Until]:
-    """Numbers of weighted draws at which to look, and what for."""
+def _looks(running: Running) -> list[int]:
+    """Numbers of weighted draws at which to look."""
     if running.schedule.draws is not None:
-        return [running.schedule.draws * running.schedule.chains], running.until
+        return [running.schedule.draws * running.schedule.chains]
     most = _MOST if running.until.max_draws is None else running.until.max_draws
     looks = [n for k in range(30) if (n := _FIRST << k) < most]
-    return [*looks, most], running.until
+    return [*looks, most]
 
 
 def _weighted(question: _Question, group: list[int]) -> tuple[Weighted, StopReport | None]:
     """Draws about nodes until nothing is missing at two looks running, or a limit is reached."""
-    running = question.running
-    looks, until = _looks(running)
+    running, until = question.running, question.running.until
     is_fixed = running.schedule.draws is not None
     passed, missing, reason = 0, None, "max_draws"
 
@@ -483,7 +482,7 @@ def _weighted(question: _Question, group: list[int]) -> tuple[Weighted, StopRepo
         return passed == 2
 
     rng = np.random.default_rng(np.random.SeedSequence(running.seed, spawn_key=(group[0],)))
-    found = numbers.weigh(question.about(group), rng, looks, is_enough)
+    found = numbers.weigh(question.about(group), rng, _looks(running), is_enough)
     if is_fixed and reason != "max_seconds":
         return found, None
     return found, StopReport(reason, missing, time.monotonic() - question.begin)
@@ -531,8 +530,7 @@ def _log_evidence(question: _Question) -> Estimate | None:
         return None
     key = (len(question.network.names),)
     rng = np.random.default_rng(np.random.SeedSequence(question.running.seed, spawn_key=key))
-    looks, _ = _looks(question.running)
-    found = numbers.weigh(asked, rng, looks, _is_known)
+    found = numbers.weigh(asked, rng, _looks(question.running), _is_known)
     if found.is_sum:
         return Estimate.exactly(float(found.log_evidence[0]))
     return _sample_of(asked, found).log_normalising_constant()

@@ -75,8 +75,15 @@ def run_to_accuracy(
     if until.max_draws is None or until.max_draws > allowed:
         until = replace(until, max_draws=min(allowed, MOST_DRAWS))
 
+    def is_stuck(trace: Trace) -> bool:
+        """Whether chains sit in different modes, and another method can follow them."""
+        if not running.gives_up or trace.n_draws < _PATIENCE:
+            return False
+        r_hat = diagnose_averages(trace[probability]).r_hat
+        return bool((r_hat[~np.isnan(r_hat)] > _STUCK).any())
+
     def assess(trace: Trace) -> Shortfall | None:
-        if running.gives_up and trace.n_draws >= _PATIENCE and _are_stuck(trace[probability]):
+        if is_stuck(trace):
             return None
         return confirmed(
             lambda n: _worst(trace[probability][:, :n], trace[scalar][:, :n], until, name_of),
@@ -86,9 +93,7 @@ def run_to_accuracy(
         )
 
     def settled(trace: Trace) -> bool:
-        if trace.n_chains == 1:
-            return True
-        if running.gives_up and trace.n_draws >= _PATIENCE and _are_stuck(trace[probability]):
+        if trace.n_chains == 1 or is_stuck(trace):
             return True
         return bool(is_settled(diagnose_real(trace[scalar]).r_hat).all())
 
@@ -113,12 +118,6 @@ def run_to_accuracy(
         "ess": marginals.slowest,
     }
     return ChainRun(marginals, judgement, numbers, run.trace)
-
-
-def _are_stuck(probability: Any) -> bool:
-    """Whether chains sit in different modes."""
-    r_hat = diagnose_averages(probability).r_hat
-    return bool((r_hat[~np.isnan(r_hat)] > _STUCK).any())
 
 
 def _largest_r_hat(marginals: AverageDiagnostics, where: RealDiagnosis) -> float:

@@ -270,7 +270,9 @@ class Normal(_Gaussians):
         lengths = [np.shape(array)[0] for array in given if np.ndim(array)]
         self.size = check_whole("size", lengths[0] if size is None and lengths else 1 if size is None else size, 1)
         self.offset = _numbers("mean", mean, self.size)
-        self.precision: str | Known = precision if isinstance(precision, str) else _precisions(precision, self.size)
+        self.precision: str | Known = (
+            precision if isinstance(precision, str) else Known(positive_numbers("precision", precision, self.size))
+        )
         self.slopes = {name: _matrix(name, matrix, self.size) for name, matrix in matrices.items()}
         self.parents = (*self.slopes, *([precision] if isinstance(precision, str) else []))
         self.components = (self,)
@@ -469,10 +471,6 @@ def positive_numbers(name: str, value: ArrayLike, size: int | None) -> Floats:
     if not (np.isfinite(array) & (array > 0)).all():
         raise ArgumentError(f"{name} is {value!r}; numbers must be finite and above 0")
     return array
-
-
-def _precisions(value: ArrayLike, size: int) -> Known:
-    return Known(positive_numbers("precision", value, size))
 
 
 def _numbers(name: str, value: ArrayLike, size: int) -> Floats:

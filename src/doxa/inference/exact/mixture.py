@@ -212,9 +212,7 @@ class NormalMixture:
             raise ArgumentError(f"the number is {value:.6g} with a probability above 0, where it has no finite density")
         low, high = self.interval(prob)
         x = np.linspace(low - (high - low) / 16, high + (high - low) / 16, n)
-        at_once = max(1, _AT_ONCE // len(self.weights))
-        density = [self.density(x[first : first + at_once]) for first in range(0, n, at_once)]
-        return x, np.concatenate(density)
+        return x, np.concatenate([self.density(part) for part in self._in_parts(x)])
 
     def crps(self, x: ArrayLike) -> Floats:
         r"""Continuous ranked probability score against what was observed, in the unit of the number; least is best.
@@ -245,12 +243,8 @@ class NormalMixture:
         [0.2337, 1.4528]
         """
         points = np.asarray(x, dtype=np.float64)
-        flat = points.ravel()
-        at_once = max(1, _AT_ONCE // len(self.weights))
-        apart = [
-            _absolute(flat[first : first + at_once, None] - self.means, self.sds) @ self.weights
-            for first in range(0, flat.size, at_once)
-        ]
+        parts = self._in_parts(points.ravel())
+        apart = [_absolute(part[:, None] - self.means, self.sds) @ self.weights for part in parts]
         found = np.concatenate(apart) if apart else np.empty(0)
         return np.asarray((found - 0.5 * self._mean_difference).reshape(points.shape))
 
@@ -277,13 +271,17 @@ class NormalMixture:
 
     def _below(self, points: Floats) -> Floats:
         """The distribution function at points, shape (n,), on the scale of the components."""
-        at_once, moves = max(1, _AT_ONCE // len(self.weights)), self.sds > 0
+        moves = self.sds > 0
         own, sds = self.weights * moves, np.where(moves, self.sds, 1.0)
-        parts = [points[first : first + at_once, None] for first in range(0, len(points), at_once)]
-        below = np.concatenate([ndtr((part - self.means) / sds) @ own for part in parts])
+        below = np.concatenate([ndtr((part[:, None] - self.means) / sds) @ own for part in self._in_parts(points)])
         for value, weight in zip(self.means[~moves], self.weights[~moves], strict=True):
             below[points >= value] += weight
         return below
+
+    def _in_parts(self, points: Floats) -> list[Floats]:
+        """Points (n,) in parts that can be taken at once."""
+        at_once = max(1, _AT_ONCE // len(self.weights))
+        return [points[first : first + at_once] for first in range(0, len(points), at_once)]
 
     def log_probability_above(self, x: float) -> float:
         """Log P(number > x), nats; finite where the probability itself underflows."""

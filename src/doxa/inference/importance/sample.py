@@ -33,6 +33,7 @@ from doxa.estimates.intervals import (
     unseen_error,
 )
 from doxa.inference.importance.kernels import Tally, tail_shape
+from doxa.inference.importance.layout import Layout
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
 from doxa.sampling.importance_weights import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights
@@ -104,7 +105,7 @@ def estimate_mean(sums: CellSums, values: Floats, verdict: WeightVerdict) -> Wei
     ``mcse`` is the delta method's together with that of a part that was not met.
     """
     if values.min() == values.max():
-        return WeightedEstimate(float(values[0]), 0.0, np.inf, exact=True, delta_error=0.0, verdict=verdict)
+        return exactly(float(values[0]), verdict)
     met = sums.powers[:, 0] > 0
     value = float((sums.powers[met, 0] * values[met]).sum() / sums.powers[met, 0].sum())
     if (values[met] == values[met][0]).all():
@@ -137,6 +138,11 @@ def estimate_evidence(sums: CellSums, reference: float, ess: float, verdict: Wei
         known = law_of_sums(second, third, fourth, n)
     law = EvidenceInterval(known.df, False, known.skew, delta, sums.least)
     return judged(value, math.hypot(delta, float(unseen_error(sums.least))), ess, law, verdict, delta)
+
+
+def exactly(value: float, verdict: WeightVerdict) -> WeightedEstimate:
+    """What needs no draws."""
+    return WeightedEstimate(value, 0.0, np.inf, exact=True, delta_error=0.0, verdict=verdict)
 
 
 def judged(
@@ -176,6 +182,11 @@ class NetworkSample:
     sampler: NetworkSampler
     tally: Tally
     entropy: int
+
+    @property
+    def layout(self) -> Layout:
+        """What is drawn and counted."""
+        return self.sampler.proposal.layout
 
     @property
     def n(self) -> int:
@@ -241,8 +252,8 @@ class NetworkSample:
 
     def probabilities(self, variable: int) -> Floats:
         """Distribution of a variable given the evidence, shape (n_states,); nan where all weights are 0."""
-        state = self.sampler.proposal.layout.evidence.hard.get(variable)
-        n_states = self.sampler.proposal.layout.n_states[variable]
+        state = self.layout.evidence.hard.get(variable)
+        n_states = self.layout.n_states[variable]
         if not self.tally.totals[0]:
             return np.full(n_states, np.nan)
         if state is not None:
@@ -269,20 +280,19 @@ class NetworkSample:
         ArgumentError
             If the variable was not asked for, or has no such state.
         """
-        n_states = self.sampler.proposal.layout.n_states
+        n_states = self.layout.n_states
         if not 0 <= variable < len(n_states) or not 0 <= state < n_states[variable]:
             raise ArgumentError(f"there is no state {state} of variable {variable}; both are positions in the network")
         if not self.tally.totals[0]:
             return WeightedEstimate(np.nan, np.nan, np.nan, verdict=self.verdict)
-        if variable in self.sampler.proposal.layout.evidence.hard or self._struck_out(variable, state):
-            value = float(self.sampler.proposal.layout.evidence.hard.get(variable) == state)
-            return WeightedEstimate(value, 0.0, np.inf, exact=True, delta_error=0.0, verdict=self.verdict)
+        if variable in self.layout.evidence.hard or self._struck_out(variable, state):
+            return exactly(float(self.layout.evidence.hard.get(variable) == state), self.verdict)
         cells, values = self._cells(variable)
         return estimate_mean(self._sums(cells), values[:, state], self.verdict)
 
     def marginal(self, variable: int) -> tuple[WeightedEstimate, ...]:
         """`probability` of each state."""
-        n_states = self.sampler.proposal.layout.n_states[variable]
+        n_states = self.layout.n_states[variable]
         return tuple(self.probability(variable, state) for state in range(n_states))
 
     def log_evidence(self) -> WeightedEstimate:
@@ -293,9 +303,8 @@ class NetworkSample:
         WeightedEstimate
             Log of the mean weight, which is unbiased; nan where all weights are 0, as the evidence may be possible.
         """
-        layout = self.sampler.proposal.layout
-        if layout.is_weightless:
-            return WeightedEstimate(layout.log_constant, 0.0, np.inf, exact=True, delta_error=0.0, verdict=self.verdict)
+        if self.layout.is_weightless:
+            return exactly(self.layout.log_constant, self.verdict)
         if not self.tally.totals[0]:
             return WeightedEstimate(np.nan, np.nan, np.nan, verdict=self.verdict)
         return estimate_evidence(self._sums(slice(0, 0)), self.tally.reference, self.ess, self.verdict)
@@ -323,7 +332,7 @@ class NetworkSample:
         return CellSums(self.tally.cells[cells], self.tally.totals, self.n, least)
 
     def _struck_out(self, variable: int, state: int) -> bool:
-        local = self.sampler.proposal.layout.local.get(variable)
+        local = self.layout.local.get(variable)
         return local is not None and not local[state]
 
 

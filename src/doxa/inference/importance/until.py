@@ -45,7 +45,7 @@ def shortfall(sample: NetworkSample, until: Until) -> Shortfall | None:
     Shortfall or None
         Weights that are not reliable lack draws by an unknown factor.
     """
-    network = sample.sampler.proposal.layout.network
+    network = sample.layout.network
     if not sample.verdict.reliable or sample.ess < until.ess:
         factor = until.ess / max(sample.ess, 1e-9)
         return Shortfall("the weights", "effective draws", sample.ess, until.ess, factor if factor > 1 else np.inf)
@@ -120,7 +120,7 @@ def sample_until(
 
 
 def _monitored(sample: NetworkSample, quantities: Sequence[str] | None) -> Sequence[int]:
-    layout = sample.sampler.proposal.layout
+    layout = sample.layout
     if quantities is None:
         return layout.query
     names = [layout.network.names[v] for v in layout.query]
