@@ -21,13 +21,14 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.conjugate.nodes import CategoricalFactor, Factors, Known, Node
 from doxa.inference.mean_field.fit import Start, best_ascent, check_search
+from doxa.inference.mean_field.problem import Ascending
 from doxa.models.dag import Dag
 
 __all__ = ["ConjugateMeanField", "ConjugateProblem", "conjugate_mean_field", "conjugate_problem"]
 
 
 @dataclass(frozen=True, eq=False)
-class ConjugateProblem:
+class ConjugateProblem(Ascending[Factors]):
     """Nodes and what was observed of them; made by `conjugate_problem`."""
 
     nodes: Mapping[str, Node]
@@ -51,14 +52,6 @@ class ConjugateProblem:
             q[name] = found if rng is None else found.moved(rng)
         return q
 
-    def elbo(self, q: Factors) -> float:
-        """The bound at q, nats."""
-        return self._bound(q)[0]
-
-    def entropy(self, q: Factors) -> float:
-        """Entropy of q, nats."""
-        return self._bound(q)[2]
-
     def natural(self, q: Factors, name: str) -> Floats:
         """Natural parameters of the best factor of a hidden node given the others."""
         messages = [self.nodes[name].message(name, name, q)]
@@ -80,7 +73,6 @@ class ConjugateProblem:
         return new, float(max((change.max() for change in changes), default=0.0))
 
     def _bound(self, q: Factors) -> tuple[float, float, float]:
-        """Bound, sum of the sizes of its terms, entropy."""
         terms = [node.expected_log(name, q) for name, node in self.nodes.items()]
         entropies = [q[name].entropy for name in self.order]
         return sum(terms) + sum(entropies), float(np.abs(terms + entropies).sum()), sum(entropies)

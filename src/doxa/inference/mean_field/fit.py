@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,15 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.mean_field.problem import Kind, MeanFieldProblem, begin_around, begin_at, kinds, mean_field_problem
+from doxa.inference.mean_field.problem import (
+    Ascending,
+    Kind,
+    MeanFieldProblem,
+    begin_around,
+    begin_at,
+    kinds,
+    mean_field_problem,
+)
 from doxa.inference.mean_field.support import Ground
 from doxa.models.factors import Factor
 from doxa.models.markov import sum_factors
@@ -91,16 +99,6 @@ class MeanField:
         return f"<{'; '.join(words)}>"
 
 
-class Ascending(Protocol):
-    """A bound on log Z, and sweeps that do not lower it; q is an array, or a mapping of factors."""
-
-    def step(self, q: Any) -> tuple[Any, float]:
-        """The q after one sweep, and the largest change."""
-
-    def _bound(self, q: Any) -> tuple[float, float, float]:
-        """Bound, sum of the sizes of its terms, entropy."""
-
-
 class Ascent(NamedTuple):
     """Where coordinate ascent ended."""
 
@@ -109,7 +107,7 @@ class Ascent(NamedTuple):
     converged: bool
 
 
-def ascend(problem: Ascending, q: Any, *, tolerance: float = 1e-9, max_sweeps: int = 1000) -> Ascent:
+def ascend(problem: Ascending[Any], q: Any, *, tolerance: float = 1e-9, max_sweeps: int = 1000) -> Ascent:
     """Sweep from q until nothing changes by more than ``tolerance``; the bound at q must be finite."""
     bound, size, _ = problem._bound(q)
     trace, converged = [bound], False
@@ -123,7 +121,7 @@ def ascend(problem: Ascending, q: Any, *, tolerance: float = 1e-9, max_sweeps: i
 
 
 def best_ascent(
-    problem: Ascending, begins: Iterable[tuple[str, Any]], tolerance: float, max_sweeps: int
+    problem: Ascending[Any], begins: Iterable[tuple[str, Any]], tolerance: float, max_sweeps: int
 ) -> tuple[Ascent, dict[str, Any]]:
     """The best of the ascents from several starts, and what a `MeanField` says of the search."""
     ascents = [(kind, ascend(problem, q, tolerance=tolerance, max_sweeps=max_sweeps)) for kind, q in begins]

@@ -23,6 +23,7 @@ from doxa.arrays import Floats, Ints
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.fit import MeanField, best_ascent, check_search
+from doxa.inference.mean_field.problem import Ascending
 from doxa.models.ising import IsingNetwork
 
 __all__ = ["IsingMeanField", "ising_mean_field"]
@@ -87,23 +88,15 @@ class IsingMeanField(MeanField):
 
 
 @dataclass(frozen=True, eq=False)
-class SpinProblem:
-    """The bound of an Ising model as a function of the spins' means; made by `spin_problem`."""
+class SpinProblem(Ascending[Floats]):
+    """The bound of an Ising model as a function of the spins' means, shape (n,); made by `spin_problem`."""
 
     network: IsingNetwork
     neighbours: _Neighbours
 
-    def elbo(self, m: Floats) -> float:
-        """Lower bound on log Z at means m of the spins, shape (n,), nats."""
-        return self._bound(m)[0]
-
-    def entropy(self, m: Floats) -> float:
-        """Entropy of the product with means m, nats."""
-        return self._bound(m)[2]
-
-    def step(self, m: Floats) -> tuple[Floats, float]:
+    def step(self, q: Floats) -> tuple[Floats, float]:
         """One sweep, site after site: the new means, and the largest change of a probability."""
-        new = m.copy()
+        new = q.copy()
         return new, spin_sweep(*self.neighbours, self.network.fields, 1.0, new)
 
     def gradient(self, m: Floats) -> Floats:
@@ -114,8 +107,8 @@ class SpinProblem:
         np.add.at(pull, ends[:, 1], couplings * m[ends[:, 0]])
         return np.asarray((1 - m**2) * (self.network.fields + pull - np.arctanh(m)))
 
-    def _bound(self, m: Floats) -> tuple[float, float, float]:
-        bound, size, entropy = spin_bound(*self.neighbours, self.network.fields, m)
+    def _bound(self, q: Floats) -> tuple[float, float, float]:
+        bound, size, entropy = spin_bound(*self.neighbours, self.network.fields, q)
         return bound + self.network.constant, size + abs(self.network.constant), entropy
 
 

@@ -13,10 +13,11 @@ symmetric networks have a saddle at the uniform q.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,8 +45,31 @@ from doxa.models.factors import Factor
 __all__ = ["MeanFieldProblem", "mean_field_problem"]
 
 
+Q = TypeVar("Q")  # an array, or a mapping of factors
+
+
+class Ascending(ABC, Generic[Q]):
+    """A bound on log Z as a function of q, and sweeps that do not lower it."""
+
+    def elbo(self, q: Q) -> float:
+        """The bound at q, nats; -inf where q meets a forbidden configuration."""
+        return self._bound(q)[0]
+
+    def entropy(self, q: Q) -> float:
+        """Entropy of q, nats."""
+        return self._bound(q)[2]
+
+    @abstractmethod
+    def step(self, q: Q) -> tuple[Q, float]:
+        """The q after one sweep, and the largest change."""
+
+    @abstractmethod
+    def _bound(self, q: Q) -> tuple[float, float, float]:
+        """Bound, sum of the sizes of its terms, entropy."""
+
+
 @dataclass(frozen=True, eq=False)
-class MeanFieldProblem:
+class MeanFieldProblem(Ascending[Floats]):
     """A network and the blocks whose tables make up q; made by `mean_field_problem`."""
 
     n_states: tuple[int, ...]
@@ -62,14 +86,6 @@ class MeanFieldProblem:
     def uniform(self) -> Floats:
         """The q of independent uniform states."""
         return self.layout.uniform()
-
-    def elbo(self, q: Floats) -> float:
-        """The bound at q, nats; -inf where q meets a forbidden configuration."""
-        return self._bound(q)[0]
-
-    def entropy(self, q: Floats) -> float:
-        """Entropy of q, nats."""
-        return self._bound(q)[2]
 
     def logits(self, q: Floats, block: int) -> Floats:
         """Log of the best table of a block given the others', up to a constant; -inf where it is 0."""
@@ -141,7 +157,6 @@ class MeanFieldProblem:
         return scratch(self.layout)
 
     def _bound(self, q: Floats) -> tuple[float, float, float]:
-        """Bound, sum of the sizes of its terms, entropy."""
         out = np.zeros((1, 3))
         bounds(self.layout, self.values, self.base[None], q[None], out, self._work)
         return float(out[0, 0]), float(out[0, 1]), float(out[0, 2])

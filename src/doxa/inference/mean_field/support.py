@@ -9,6 +9,7 @@ as finding a possible configuration at all; it is sought by propagation and back
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -263,14 +264,10 @@ class Ground:
     def __init__(self, layout: Layout, values: Floats, base: NDArray[np.int64]) -> None:
         self.layout, self.values, self.base = layout, values, base
         zeros = np.isneginf(values)
-        self.has_zeros = (
-            np.array(
-                [zeros[base[f] + layout.entries[a:b]].any() for f, (a, b) in enumerate(_pairs(layout.entry_start))],
-                dtype=bool,
-            )
-            if zeros.any()
-            else np.zeros(len(base), dtype=bool)
-        )
+        self.has_zeros = np.zeros(len(base), dtype=bool)
+        if zeros.any():
+            for f, (start, end) in enumerate(pairwise(layout.entry_start.tolist())):
+                self.has_zeros[f] = zeros[base[f] + layout.entries[start:end]].any()
         left = self._begin()
         self.possible = left.alive.astype(bool)  # (n_q,): not ruled out by a factor, nor by one after another
         coupled = np.diff(layout.factor_start) > 1
@@ -312,7 +309,3 @@ class Ground:
         if not propagate(self.layout, self.values, self.base, left):
             raise ImpossibleError("factors give every configuration the probability 0; there is nothing to approximate")
         return left
-
-
-def _pairs(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
-    return list(zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True))
