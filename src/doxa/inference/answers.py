@@ -35,6 +35,11 @@ def certain(probabilities: Iterable[float]) -> list[Estimate]:
     return [Estimate.exactly(float(p)) for p in probabilities]
 
 
+def in_state(state: int, n_states: int) -> list[Estimate]:
+    """Of a variable whose state is known."""
+    return certain(s == state for s in range(n_states))
+
+
 def certain_answer(
     method: str, estimates: Mapping[int, Sequence[Estimate]], why: str = "the evidence leaves one state of each"
 ) -> Answer:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from doxa.arrays import Floats
 from doxa.estimates.estimate import Estimate, Verdict
 from doxa.inference.annealing import condition_spins
-from doxa.inference.answers import Answer, certain, certain_answer
-from doxa.inference.by_spins import certain_spin
+from doxa.inference.annealing.network_paths import known_spins
+from doxa.inference.answers import Answer, certain, certain_answer, in_state
 from doxa.inference.mean_field import MeanField, mean_field
 from doxa.inference.mean_field.ising import ising_mean_field
 from doxa.inference.problem import prepare
@@ -26,34 +27,24 @@ def answer_by_mean_field(network: DiscreteNetwork, evidence: Evidence, query: Se
     if not problem.variables:
         return certain_answer("mean_field", {v: certain(problem.expand(v)) for v in query})
     found = mean_field(problem.n_states, problem.factors, seed=seed)
-    estimates = {}
-    for v in query:
-        if v in problem.fixed:
-            estimates[v] = certain(problem.expand(v))
-        else:
-            marginal = found.marginals[problem.position[v]]
-            estimates[v] = [_approximate(float(p)) for p in problem.expand(v, marginal)]
+    marginals = {v: problem.expand(v, found.marginals[i]) for v, i in problem.position.items()}
+    estimates = {v: _approximate(marginals[v]) if v in marginals else certain(problem.expand(v)) for v in query}
     numbers = {"log_evidence_bound": found.log_z_bound + problem.log_constant} if problem.rest is None else {}
     return Answer("mean_field", estimates, None, _judgement(found), numbers)
 
 
 def _of_spins(network: IsingNetwork, evidence: Evidence, query: Sequence[int], seed: int) -> Answer:
-    left, free = condition_spins(network, evidence)
+    (left, free), known = condition_spins(network, evidence), known_spins(evidence)
     if not free:
-        return certain_answer("mean_field", {v: certain_spin(v, evidence) for v in query})
+        return certain_answer("mean_field", {v: in_state(known[v], 2) for v in query})
     found = ising_mean_field(left, seed=seed)
-    place = {v: i for i, v in enumerate(free)}
-    estimates = {}
-    for v in query:
-        if v in place:
-            estimates[v] = [_approximate(float(p)) for p in found.marginals[place[v]]]
-        else:
-            estimates[v] = certain_spin(v, evidence)
+    marginals = dict(zip(free, found.marginals, strict=True))
+    estimates = {v: in_state(known[v], 2) if v in known else _approximate(marginals[v]) for v in query}
     return Answer("mean_field", estimates, None, _judgement(found), {"log_evidence_bound": found.log_z_bound})
 
 
-def _approximate(p: float) -> Estimate:
-    return Estimate(p, np.nan, np.nan)
+def _approximate(probabilities: Floats) -> list[Estimate]:
+    return [Estimate(float(p), np.nan, np.nan) for p in probabilities]
 
 
 def _judgement(found: MeanField) -> Verdict:

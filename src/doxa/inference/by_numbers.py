@@ -22,7 +22,7 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate, Verdict
 from doxa.estimates.real import diagnose_averages
 from doxa.estimates.stopping import Shortfall, StopReport, Until, worst_shortfall
-from doxa.inference.answers import SHOWN, Inference, certain, more_states
+from doxa.inference.answers import SHOWN, Inference, certain, in_state, more_states
 from doxa.inference.chains import Running, run_to_accuracy
 from doxa.inference.exact import gaussian
 from doxa.inference.exact.mixture import NormalMixture
@@ -255,7 +255,7 @@ def _known(question: _Question, v: int, value: float) -> _Found:
     """What was seen or set, and is asked for all the same."""
     name, labels = question.network.names[v], question.network.states[v]
     if labels:
-        return _Found(_of_states(question, v, certain(k == int(value) for k in range(len(labels)))), _EXACT)
+        return _Found(_of_states(question, v, in_state(int(value), len(labels))), _EXACT)
     point = NormalMixture([1.0], [value], [0.0])
     return _Found(NetworkNumber(name, question.given, {}, mixture=point), _EXACT)
 

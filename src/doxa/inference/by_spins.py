@@ -15,7 +15,8 @@ from scipy.special import expit, softmax
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.real import AverageDiagnostics
 from doxa.inference.annealing import TablePath, condition_spins, spins_or_tables, turn_over
-from doxa.inference.answers import Answer, certain, certain_answer
+from doxa.inference.annealing.network_paths import known_spins
+from doxa.inference.answers import Answer, certain, certain_answer, in_state
 from doxa.inference.chains import ChainRun, Running
 from doxa.inference.flat import log_of
 from doxa.inference.population import HOPELESS, Around, run_apart
@@ -38,8 +39,8 @@ def answer_by_spins(network: PairNetwork, evidence: Evidence, query: Sequence[in
         return _answer_potts(network, evidence, query, running)
     assert isinstance(network, IsingNetwork)
     left, free = condition_spins(network, evidence)
-    place = {v: i for i, v in enumerate(free)}
-    known = {v: certain_spin(v, evidence) for v in query if v not in place}
+    place, states = {v: i for i, v in enumerate(free)}, known_spins(evidence)
+    known = {v: in_state(states[v], 2) for v in query if v in states}
     if not free:
         return certain_answer("gibbs", known)
     model = IsingModel(left.edges, left.couplings, left.fields)
@@ -97,12 +98,6 @@ def _sampler(network: IsingNetwork, model: IsingModel, whole: bool) -> Any:
     return IsingGibbs(model, thin=_THIN)
 
 
-def certain_spin(v: int, evidence: Evidence) -> list[Estimate]:
-    """Of a spin that was observed, or of which soft evidence leaves one state."""
-    state = evidence.hard[v] if v in evidence.hard else int(evidence.soft[v][1] > 0)
-    return certain(float(state == s) for s in range(2))
-
-
 def _both(marginals: AverageDiagnostics, k: int) -> list[Estimate]:
     """Down and up: one error, and intervals that mirror each other."""
     down = marginals._replace(value=1 - marginals.value, skew=-marginals.skew)
@@ -136,8 +131,7 @@ def condition_potts(network: PottsNetwork, evidence: Evidence) -> tuple[PottsMod
 
 def _answer_potts(network: PottsNetwork, evidence: Evidence, query: Sequence[int], running: Running) -> Answer:
     model, known = condition_potts(network, evidence)
-    states = range(network.fields.shape[1])
-    estimates = {v: certain(float(s == known[v]) for s in states) for v in query if known[v] >= 0}
+    estimates = {v: in_state(known[v], network.fields.shape[1]) for v in query if known[v] >= 0}
     if model is None or len(estimates) == len(query):
         return certain_answer("gibbs", estimates)
     place = np.cumsum(known < 0) - 1

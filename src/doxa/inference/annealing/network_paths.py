@@ -40,23 +40,28 @@ class NetworkPath(NamedTuple):
         return np.array([at[0] if at.size else -1 for at in found], dtype=np.intp)
 
 
+def known_spins(evidence: Evidence) -> dict[int, int]:
+    """States of the spins that were observed, or of which soft evidence leaves one."""
+    left = {v: int(up > 0) for v, (down, up) in evidence.soft.items() if min(down, up) == 0}
+    return left | evidence.hard
+
+
 def condition_spins(network: IsingNetwork, evidence: Evidence) -> tuple[IsingNetwork, tuple[int, ...]]:
     """The Ising network of the spins that were not observed, evidence in its fields and constant; and which they are.
 
     A soft likelihood (a, b) of the states -1 and +1 is a field of ln(b / a) / 2 and a constant of ln(a b) / 2; where
     one of the two is 0, the spin is known.
     """
-    hard, constant = dict(evidence.hard), network.constant
+    states, constant = known_spins(evidence), network.constant
     fields = network.fields.copy()
     for v, (down, up) in ((v, likelihood.tolist()) for v, likelihood in evidence.soft.items()):
-        if v not in hard and min(down, up) > 0:
+        if v in states:
+            constant += math.log((down, up)[states[v]])
+        else:
             fields[v] += math.log(up / down) / 2
             constant += (math.log(up) + math.log(down)) / 2
-        else:
-            state = hard.setdefault(v, int(up > 0))
-            constant += math.log((down, up)[state])
     n, spins = len(fields), np.zeros(len(fields))
-    spins[list(hard)] = [2.0 * state - 1.0 for state in hard.values()]
+    spins[list(states)] = [2.0 * state - 1.0 for state in states.values()]
     ends, known = network.edges, spins != 0
     both = known[ends].all(axis=1)
     constant += float(fields @ spins) + float(network.couplings[both] @ spins[ends[both]].prod(axis=1))
@@ -148,12 +153,9 @@ def _cooled(
 ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """The best states over all variables of the network; and the log values that the restarts ended at."""
     if isinstance(network, IsingNetwork):
-        made = spin_path(network, evidence)
+        made, known = spin_path(network, evidence), known_spins(evidence)
         row = np.full(len(network.states), -1, dtype=np.intp)
-        for v, likelihood in evidence.soft.items():
-            row[v] = int(likelihood[1] > 0)  # where one state is left
-        for v, state in evidence.hard.items():
-            row[v] = state
+        row[list(known)] = list(known.values())
         if made is None:
             return row, np.zeros(1)
         found = cool(made.path, sweeps, restarts, rng)
