@@ -318,10 +318,7 @@ def gibbs_sampler(problem: Problem, asked: Sequence[int]) -> tuple[TableGibbs, C
     """The sampler of a problem, and whether its blocks connect all possible states."""
     n_states, factors = problem.n_states, problem.factors
     blocks = scope_blocks(n_states, factors, deterministic_blocks(n_states, factors, determined(factors)).blocks)
-    connected = connectivity(n_states, factors, blocks)
-    if connected.answer is False:
-        blocks = connecting_blocks(n_states, factors, blocks).blocks
-        connected = connectivity(n_states, factors, blocks)
+    blocks, connected = connecting_blocks(n_states, factors, blocks)
     return _sampler(problem, asked, cyclic(blocks)), connected
 
 
