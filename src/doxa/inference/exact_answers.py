@@ -69,11 +69,8 @@ def answer_exactly(
         raise _impossible(network, evidence, budget)
     if abs(log_evidence) < _ROUNDING:
         log_evidence = 0.0
-    estimates = {}
-    for variable in query:
-        known = variable in problem.fixed
-        marginal = None if known else result.marginals[problem.position[variable]]
-        estimates[variable] = certain(problem.expand(variable, marginal))
+    marginals = {v: result.marginals[i] for v, i in problem.position.items()}
+    estimates = {v: certain(problem.expand(v, marginals.get(v))) for v in query}
     return Answer("exact", estimates, Estimate.exactly(log_evidence), Verdict(True, "Exact", "summed over all states."))
 
 
@@ -174,14 +171,13 @@ def most_probable(
     entropy = fresh_entropy() if seed is None else check_whole("seed", seed, 0)
     evidence = read_evidence(network, given, soft)
     budget = read_budget(exact_budget)
-    if method == "annealed":
-        return _searched(network, evidence, sweeps, restarts, entropy)
-    try:
-        return _best_of_all(network, evidence, budget)
-    except BudgetError:
-        if method == "exact":
-            raise
-        return _searched(network, evidence, sweeps, restarts, entropy)
+    if method != "annealed":
+        try:
+            return _best_of_all(network, evidence, budget)
+        except BudgetError:
+            if method == "exact":
+                raise
+    return _searched(network, evidence, sweeps, restarts, entropy)
 
 
 def _best_of_all(network: DiscreteNetwork, evidence: Evidence, budget: Budget) -> Explanation:
