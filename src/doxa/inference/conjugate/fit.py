@@ -21,7 +21,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.conjugate.nodes import CategoricalFactor, Factors, Known, Node
 from doxa.inference.mean_field.fit import Start, best_ascent, check_search
-from doxa.inference.mean_field.problem import Ascending
+from doxa.inference.mean_field.problem import Ascending, kinds
 from doxa.models.dag import Dag
 
 __all__ = ["ConjugateMeanField", "ConjugateProblem", "conjugate_mean_field", "conjugate_problem"]
@@ -220,11 +220,10 @@ def conjugate_mean_field(
     problem = conjugate_problem(nodes, given)
     n_starts = 1 if problem.is_exact else check_whole("starts", starts, 1)
     check_search(tolerance, max_sweeps)
-    kinds = ["prior", *["random"] * (n_starts - 1)]
     children = np.random.SeedSequence(seed).spawn(n_starts)
     begins = [
         (kind, problem.start(None if kind == "prior" else np.random.default_rng(child)))
-        for kind, child in zip(kinds, children, strict=True)
+        for kind, child in zip(kinds(n_starts, "prior"), children, strict=True)
     ]
     best, search = best_ascent(problem, begins, tolerance, max_sweeps)
     return ConjugateMeanField(

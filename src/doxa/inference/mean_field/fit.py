@@ -20,7 +20,6 @@ from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.problem import (
     Ascending,
-    Kind,
     MeanFieldProblem,
     begin_around,
     begin_at,
@@ -193,10 +192,11 @@ def mean_field(
     n_starts = check_whole("starts", starts, 0 if start is not None else 1)
     check_search(tolerance, max_sweeps)
     ground = Ground(problem.layout, problem.values, problem.base)
-    begins: list[tuple[Kind, Floats]] = []
+    begins: list[tuple[str, Floats]] = []
     if start is not None:
         begins.append(("given", begin_around(problem, ground, _check_start(start, problem, kept))))
-    for kind, child in zip(kinds(n_starts), np.random.SeedSequence(seed).spawn(n_starts), strict=True):
+    children = np.random.SeedSequence(seed).spawn(n_starts)
+    for kind, child in zip(kinds(n_starts, "uniform", "tempered"), children, strict=True):
         if problem.is_exact and begins:
             break  # any other leads to the same
         rng = np.random.default_rng(child)

@@ -23,7 +23,7 @@ from doxa.arrays import Floats, Ints
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.mean_field.fit import MeanField, best_ascent, check_search
-from doxa.inference.mean_field.problem import Ascending
+from doxa.inference.mean_field.problem import Ascending, kinds
 from doxa.models.ising import IsingNetwork
 
 __all__ = ["IsingMeanField", "ising_mean_field"]
@@ -174,8 +174,7 @@ def ising_mean_field(
     n, n_starts = len(network.fields), check_whole("starts", starts, 0 if start is not None else 1)
     check_search(tolerance, max_sweeps)
     begins: list[tuple[str, Floats]] = [] if start is None else [("given", _check_start(start, n))]
-    for k, child in enumerate(np.random.SeedSequence(seed).spawn(n_starts)):
-        kind = _KINDS[k] if k < len(_KINDS) else "random"
+    for kind, child in zip(kinds(n_starts, *_KINDS), np.random.SeedSequence(seed).spawn(n_starts), strict=True):
         begins.append((kind, _begin(problem, kind, np.random.default_rng(child))))
     best, search = best_ascent(problem, begins, tolerance, max_sweeps)
     return IsingMeanField(

@@ -17,7 +17,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Literal, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -234,23 +234,19 @@ def _check_factor(k: int, factor: Factor, sizes: tuple[int, ...]) -> Factor:
     return Factor(scope, array)
 
 
-Kind: TypeAlias = Literal["given", "uniform", "tempered", "random"]
-
 _LEVELS, _SWEEPS = 20, 3  # of the tempered start
 _OFF = 0.02  # standard deviation of the push that its logits get at every level
 _FORBIDDEN = -10.0  # nats below the smallest finite value: what -inf is while q looks for a place
 _SPREAD = 1e-3  # of a uniform q mixed in, so that no state begins at 0
 
 
-def kinds(n: int) -> list[Kind]:
-    """The first ``n`` kinds of starts: uniform, tempered, then random ones."""
-    first: list[Kind] = ["uniform", "tempered"]
-    others: list[Kind] = ["random"] * max(0, n - 2)
-    return [*first, *others][:n]
+def kinds(n: int, *first: str) -> list[str]:
+    """Kinds of ``n`` starts: these first, then random ones."""
+    return [*first, *["random"] * n][:n]
 
 
 def begin_at(
-    layout: Layout, values: Floats, base: NDArray[np.int64], ground: Ground, kind: Kind, rng: np.random.Generator
+    layout: Layout, values: Floats, base: NDArray[np.int64], ground: Ground, kind: str, rng: np.random.Generator
 ) -> Floats:
     """A q with a finite bound, for factors with flat log ``values``, those of factor f beginning at ``base[f]``."""
     if kind == "tempered":
