@@ -153,20 +153,10 @@ class _Found(NamedTuple):
 def answer_about_numbers(
     network: GaussianNetwork, wanted: list[int], seen: Mapping[int, float], asked: InferOptions, running: Running
 ) -> GaussianInference:
-    """Distributions of nodes given what was seen.
+    """Distributions of nodes given what was seen: numbers, and positions of states of categories.
 
-    Parameters
-    ----------
-    network : GaussianNetwork
-    wanted : list of int
-        Nodes asked for.
-    seen : mapping of int to float
-        Numbers, and positions of states of categories.
-    asked : InferOptions
-        Its method.
-    running : Running
-        How many weighted draws for a node, ``draws`` times ``chains``, or until which error: ``mcse`` of probabilities,
-        and of means in standard deviations of the number.
+    Weighted draws for a node are ``draws`` times ``chains``, or as many as ``mcse`` needs, which is of probabilities,
+    and of means in standard deviations of the number.
 
     Raises
     ------
@@ -530,11 +520,8 @@ def _log_evidence(question: _Question) -> Estimate | None:
         return None
     key = (len(question.network.names),)
     rng = np.random.default_rng(np.random.SeedSequence(question.running.seed, spawn_key=key))
-    found = numbers.weigh(asked, rng, _looks(question.running), _is_known)
+    looks = _looks(question.running)
+    found = numbers.weigh(asked, rng, looks, lambda found: float(found.effective.min()) >= _OF_EVIDENCE)
     if found.is_sum:
         return Estimate.exactly(float(found.log_evidence[0]))
     return _sample_of(asked, found).log_normalising_constant()
-
-
-def _is_known(found: Weighted) -> bool:
-    return float(found.effective.min()) >= _OF_EVIDENCE

@@ -235,11 +235,9 @@ def refuse_wide_grids(network: DiscreteNetwork, evidence: Evidence, budget: Budg
 
     An unobserved k x k grid has a treewidth of k, so no order does with less than one step of n_states^k.
     """
-    if not isinstance(network, PairNetwork) or network.shape is None or evidence.hard:
-        return
-    least = len(network.states[0]) ** min(network.shape)
-    if not budget.admits(Cost(least, 8 * least)):
-        raise BudgetError("one step of log Z of this grid, in the best order,", Cost(least, 8 * least), budget)
+    if isinstance(network, PairNetwork) and network.shape is not None and not evidence.hard:
+        least = len(network.states[0]) ** min(network.shape)
+        budget.check(Cost(least, 8 * least), "one step of log Z of this grid, in the best order,")
 
 
 def _plan(problem: Problem, keep: tuple[int, ...], budget: Budget) -> ContractionPlan:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.exact.mixture import NormalMixture
 from doxa.inference.exact.plan import ContractionPlan, plan_contraction
-from doxa.inference.exact.program import Budget, BudgetError, Cost
+from doxa.inference.exact.program import Budget, Cost
 from doxa.inference.flat import log_of
 from doxa.inference.propagation import ImpossibleEvidenceError
 from doxa.models.gaussian import GaussianNetwork, Regression, check_number
@@ -37,7 +37,7 @@ __all__ = ["Conditioned", "Networks", "condition", "condition_each", "conditiona
 Floats = NDArray[np.float64]
 Family = tuple[int, tuple[int, ...]]  # child and parents
 
-_MOST_CONFIGURATIONS = 2**16  # of a mixture
+_LISTED = Budget(2**16, 8 * 2**16)  # configurations of a mixture
 _AT_ONCE = 2**18  # numbers of networks that are conditioned together
 _BUDGET = Budget()
 
@@ -346,9 +346,7 @@ def _plan(sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], keep: tup
 def _check_size(sizes: Sequence[int]) -> int:
     """How many configurations there are; refuses too many."""
     n = math.prod(sizes)
-    if n > _MOST_CONFIGURATIONS:
-        what = f"a mixture over the {n} configurations of categories above numbers"
-        raise BudgetError(what, Cost(n, 8 * n), Budget(_MOST_CONFIGURATIONS, 8 * _MOST_CONFIGURATIONS))
+    _LISTED.check(Cost(n, 8 * n), f"a mixture over the {n} configurations of categories above numbers")
     return n
 
 

@@ -173,11 +173,7 @@ def condition(
         return asked.exactly()
     first, most = (_FIRST, _MOST) if len(values) == 1 else (_FIRST // 4, _MOST // 4)
     looks = [first << k for k in range((most // first).bit_length())]
-    return weigh(asked, rng, looks, _are_enough)
-
-
-def _are_enough(found: Weighted) -> bool:
-    return float(found.effective.min()) >= _ENOUGH
+    return weigh(asked, rng, looks, lambda found: float(found.effective.min()) >= _ENOUGH)
 
 
 def weigh(
