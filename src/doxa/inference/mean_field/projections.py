@@ -114,7 +114,7 @@ def m_projection(
     sizes = tuple(int(n) for n in n_states)
     if blocks is not None and edges is not None:
         raise ArgumentError("blocks and edges are both given; a family is of the one kind or of the other")
-    checked = _Checked(marginals, sizes)
+    checked = _checked(marginals, sizes)
     if edges is not None:
         return _forest(checked, sizes, _check_edges(edges, len(sizes)))
     parts = tuple(check_blocks(sizes, () if blocks is None else blocks, math.prod(sizes)))
@@ -256,20 +256,17 @@ def enumerate_joint(n_states: Sequence[int], factors: Iterable[Factor]) -> tuple
     return float(most + np.log(p.sum())), p / p.sum()
 
 
-class _Checked:
+def _checked(marginals: Marginals, sizes: tuple[int, ...]) -> Marginals:
     """Marginals that are checked when they are asked for."""
+    if not callable(marginals):
+        raise ArgumentTypeError(
+            f"marginals is of type {type(marginals).__name__}; give a function of variables, "
+            f"as joint_marginals and sample_marginals make"
+        )
 
-    def __init__(self, marginals: Marginals, sizes: tuple[int, ...]) -> None:
-        if not callable(marginals):
-            raise ArgumentTypeError(
-                f"marginals is of type {type(marginals).__name__}; give a function of variables, "
-                f"as joint_marginals and sample_marginals make"
-            )
-        self._marginals, self._sizes = marginals, sizes
-
-    def __call__(self, variables: tuple[int, ...]) -> Floats:
-        table = read_array(f"marginals({variables})", self._marginals(variables))
-        shape = tuple(self._sizes[v] for v in variables)
+    def checked(variables: tuple[int, ...]) -> Floats:
+        table = read_array(f"marginals({variables})", marginals(variables))
+        shape = tuple(sizes[v] for v in variables)
         if table.shape != shape:
             raise ArgumentError(
                 f"marginals({variables}) has shape {table.shape}; it must be {shape}, the numbers of states"
@@ -280,8 +277,10 @@ class _Checked:
             )
         return np.asarray(table / table.sum())
 
+    return checked
 
-def _forest(marginals: _Checked, sizes: tuple[int, ...], pairs: list[tuple[int, int]]) -> Projection:
+
+def _forest(marginals: Marginals, sizes: tuple[int, ...], pairs: list[tuple[int, int]]) -> Projection:
     chosen = _spanning(marginals, len(sizes), pairs)
     near: dict[int, list[int]] = {v: [] for v in range(len(sizes))}
     for a, b in chosen:
@@ -305,7 +304,7 @@ def _forest(marginals: _Checked, sizes: tuple[int, ...], pairs: list[tuple[int, 
     return Projection(sizes, tuple(factors), (), tuple(edges))
 
 
-def _spanning(marginals: _Checked, n: int, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _spanning(marginals: Marginals, n: int, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Pairs without cycles, those of the most mutual information first; all where there are none."""
     weights = [_mutual_information(marginals(pair)) for pair in pairs]
     part = list(range(n))
