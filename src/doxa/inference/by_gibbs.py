@@ -215,23 +215,22 @@ def _read_weights(scan: Any, n: int) -> tuple[float, ...]:
 
 def _laid_over(entry: Entry, network: DiscreteNetwork, problem: Problem, name: str) -> list[Entry]:
     """What is left of an entry once evidence is known; blocks of which nothing is left are gone."""
+
+    def left_of(blocks: Iterable[Block]) -> list[Block]:
+        own = (tuple(problem.position[v] for v in block if v in problem.position) for block in blocks)
+        return [block for block in own if block]
+
     if not isinstance(entry, ByValue):
-        own = tuple(problem.position[v] for v in entry if v in problem.position)
-        return [own] if own else []
+        return [*left_of([entry])]
     v = entry.variable
     if v in problem.fixed:
-        blocks = entry.lists[problem.fixed[v]]
-        return [one for block in blocks for one in _laid_over(block, network, problem, name)]
+        return [*left_of(entry.lists[problem.fixed[v]])]
     if v not in problem.position:
         raise ArgumentError(
             f"{name} is chosen by {network.names[v]!r}, which bears on nothing that was asked for and is left out; ask "
             "for it too, or give these blocks without a choice"
         )
-    left = [entry.lists[state] for state in problem.states[problem.position[v]]]
-    lists = tuple(
-        tuple(tuple(problem.position[u] for u in block if u in problem.position) for block in own) for own in left
-    )
-    lists = tuple(tuple(block for block in own if block) for own in lists)
+    lists = tuple(tuple(left_of(entry.lists[state])) for state in problem.states[problem.position[v]])
     return [ByValue(problem.position[v], lists)] if any(lists) else []
 
 

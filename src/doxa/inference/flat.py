@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ __all__ = [
     "ancestral",
     "check_positions",
     "connected_parts",
+    "cut",
     "drawn_columns",
     "end_to_end",
     "joined",
@@ -50,6 +51,12 @@ def over(values: NDArray[Any], scope: Sequence[int], axes: Sequence[int]) -> NDA
     order = sorted(range(len(scope)), key=lambda k: axes.index(scope[k]))
     sizes = dict(zip(scope, values.shape, strict=True))
     return values.transpose(order).reshape([sizes.get(v, 1) for v in axes])
+
+
+def cut(values: NDArray[Any], scope: Sequence[int], known: Mapping[int, int]) -> tuple[tuple[int, ...], NDArray[Any]]:
+    """What is left of a table once some variables are known: the others, and their table.  More axes may follow."""
+    left = tuple(v for v in scope if v not in known)
+    return left, np.asarray(values[tuple(known.get(v, slice(None)) for v in scope)])
 
 
 def log_of(values: ArrayLike) -> Floats:

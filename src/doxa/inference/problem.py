@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentTypeError
-from doxa.inference.flat import ancestral, check_positions, connected_parts, log_of, over
+from doxa.inference.flat import ancestral, check_positions, connected_parts, cut, log_of, over
 from doxa.inference.propagation import impossible, supported_states
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
@@ -245,13 +245,9 @@ def _observed(network: DiscreteNetwork, evidence: Evidence, relevant: list[int])
         every = tuple(every[v] for v in relevant)  # one factor a node, in node order
     factors = []
     log_constant = 0.0
-    for variables, log_values in every:
-        if hard.keys().isdisjoint(variables):
-            factors.append(Factor(variables, log_values))
-            continue
-        own = tuple(v for v in variables if v not in hard)
-        cut = log_values[tuple(hard.get(v, slice(None)) for v in variables)]
-        factors.append(Factor(own, np.asarray(cut)))
+    for factor in every:
+        is_apart = hard.keys().isdisjoint(factor.variables)
+        factors.append(factor if is_apart else Factor(*cut(factor.log_values, factor.variables, hard)))
     for v, likelihood in evidence.soft.items():
         if v in hard:
             log_constant += math.log(likelihood[hard[v]])

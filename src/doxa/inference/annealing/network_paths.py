@@ -15,7 +15,7 @@ from doxa.errors import ArgumentError
 from doxa.inference.annealing.path import Path, cool
 from doxa.inference.annealing.spins import SpinPath
 from doxa.inference.annealing.tables import TablePath
-from doxa.inference.flat import ancestral, log_of
+from doxa.inference.flat import ancestral, cut, log_of
 from doxa.inference.problem import prepare
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
@@ -112,8 +112,8 @@ def directed_path(network: CategoricalNetwork, evidence: Evidence) -> NetworkPat
         variables, log_values = network.factors[v]
         if v in number:
             base[len(factors)] = number[v]
-        cut = log_values[tuple(hard.get(u, slice(None)) for u in variables)]
-        factors.append(Factor(tuple(number[u] for u in variables if u not in hard), np.asarray(cut)))
+        left, table = cut(log_values, variables, hard)
+        factors.append(Factor(tuple(number[u] for u in left), table))
     for v, likelihood in evidence.soft.items():
         log_values = log_of(likelihood)
         factors.append(Factor((number[v],), log_values) if v in number else Factor((), log_values[hard[v]]))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.inference.flat import ancestral, check_positions, log_of, over
+from doxa.inference.flat import ancestral, check_positions, cut, log_of, over
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 
@@ -155,10 +155,8 @@ def lay_out(
 
 def _cut(network: CategoricalNetwork, evidence: Evidence, v: int) -> Table:
     """P(v | parents) with the observed parents in their states; v stays, observed or not."""
-    parents = network.parents[v]
-    table = network.tables[network.names[v]]
-    values = table[tuple(evidence.hard.get(p, slice(None)) for p in parents)]
-    return Table((*(p for p in parents if p not in evidence.hard), v), values)
+    parents, values = cut(network.tables[network.names[v]], network.parents[v], evidence.hard)
+    return Table((*parents, v), values)
 
 
 def _masks(
