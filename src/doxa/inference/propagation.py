@@ -131,13 +131,13 @@ class Narrowing:
         other.left, other.supports = self.left.copy(), self.supports.copy()
         return other
 
-    def keep(self, variable: int, kept: Positions) -> list[int]:
-        """Leave some of the states that a variable has; the factors that this may concern."""
+    def keep(self, variable: int, kept: Positions) -> list[tuple[int, int]]:
+        """Leave some of the states that a variable has; the factors that this may concern, and its axis there."""
         self.left[variable] = self.left[variable][kept] if variable in self.left else kept
         concerned = self.touching.get(variable, [])
         for f, axis in concerned:
             self.supports[f] = self.supports[f].take(kept, axis=axis)
-        return [f for f, _ in concerned]
+        return concerned
 
     def settle(self, changed: Iterable[int]) -> bool:
         """Strike out states without support, from these factors on until nothing changes; whether all have some left.
@@ -158,7 +158,7 @@ class Narrowing:
                     continue
                 if not kept.size:
                     return False
-                for g in self.keep(variable, kept):
+                for g, _ in self.keep(variable, kept):
                     if g != f and g not in queued:  # f itself loses nothing that it supported
                         waiting.append(g)
                         queued.add(g)

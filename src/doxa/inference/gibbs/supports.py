@@ -367,7 +367,7 @@ def _search(
             continue
         place = order.pop()
         there = here.copy() if order else here
-        if there.settle(there.keep(v, np.array([place]))):
+        if there.settle(f for f, _ in there.keep(v, np.array([place]))):
             stack.append(_branch(there, near, rank, rng))
         else:
             dead_ends += 1
