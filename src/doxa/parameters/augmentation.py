@@ -2,12 +2,8 @@ r"""Data augmentation for logistic networks with missing cells and hidden nodes:
 
 A step draws the hidden cells given the parameters (`doxa.parameters.hidden_cells`), then each node's parameters given
 the completed table, exactly or by moves that keep their posterior (`doxa.parameters.completed_factors`), and offers
-every hidden node an exchange of its two labels (`doxa.parameters.augmentation`).  Where hidden configurations are few,
-`doxa.parameters.joint_target` sums them out instead, which mixes better.
-
-One part of a network on a table whose hidden cells have values: its factors and cells, and where they stand.
-
-The exchange of a hidden node's two labels: a move that jumps between modes that mirror each other.
+every hidden node an exchange of its two labels, which jumps between modes that mirror each other.  Where hidden
+configurations are few, `doxa.parameters.joint_target` sums them out instead, which mixes better.
 
 A node that is observed nowhere may as well have 0 and 1 exchanged, if its coefficients change with them.  Where parents
 count as -1 and +1 its own coefficients and those of its children change sign; where they count as 0 and 1,
@@ -23,7 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,6 +181,7 @@ class AugmentationSampler:
     thin: int = 1
     keep_cells: bool = False
     tries: int = 4
+    state_type: ClassVar[type[AugmentationState]] = AugmentationState
 
     def __post_init__(self) -> None:
         """Check the arguments, and lay out the table."""
@@ -208,11 +205,6 @@ class AugmentationSampler:
     def packing(self) -> Packing:
         """How parameters stand in ``theta``."""
         return self.completed.packing
-
-    @property
-    def state_type(self) -> type[AugmentationState]:
-        """What `init` and `run` return."""
-        return AugmentationState
 
     @property
     def cell_rows(self) -> NDArray[np.intp]:

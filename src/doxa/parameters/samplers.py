@@ -77,6 +77,7 @@ class ChainSampler:
     walkers: int = 1
     thin: int = 1
     most: int = _CHUNK
+    state_type: ClassVar[type[ChainState]] = ChainState
     is_compiled: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -86,26 +87,20 @@ class ChainSampler:
         check_whole("most", self.most, 1)
 
     @property
-    def state_type(self) -> type[ChainState]:
-        """The type of its states."""
-        return ChainState
-
-    @property
     def chunk(self) -> int:
         """Steps that the kernel makes at a time; a matter of sizes alone, so that draws do not depend on blocks."""
         most = max(1, min(self.most, _NUMBERS // (self.walkers * self.target.n_dimensions)))
-        return 1 << (most.bit_length() - 1)  # a power of two, as `doxa.parameters.samplers` wants
+        return 1 << (most.bit_length() - 1)  # a power of two, as `PartsSampler` wants
 
     def init(self, rng: np.random.Generator) -> ChainState:
         """Walkers at draws from ``start`` that lie in the support."""
-        walkers = start_at(self.target, np.asarray(self.starts.sample(self.walkers, rng), dtype=np.float64))
+        walkers = start_at(self.target, self.starts.sample(self.walkers, rng))
         for _ in range(_TRIES):
             outside = np.isneginf(walkers.log_density)
             if not outside.any():
                 n, d = walkers.thetas.shape
                 return ChainState(*walkers, np.empty((0, n, d)), np.empty((0, n)), np.empty((0, n)))
-            again = start_at(self.target, np.asarray(self.starts.sample(self.walkers, rng), dtype=np.float64))
-            walkers = take(outside, again, walkers)
+            walkers = take(outside, start_at(self.target, self.starts.sample(self.walkers, rng)), walkers)
         raise TargetError(
             f"no start in the target's support in {_TRIES} draws from {self.starts!r}; give starts that lie where the "
             "log density is finite"

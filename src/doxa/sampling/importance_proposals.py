@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 
-__all__ = ["Draws", "Mixture", "Proposal"]
+__all__ = ["Draws", "Mixture", "Proposal", "check_weights"]
 
 Draws: TypeAlias = NDArray[Any]  # (n, ...): real numbers or integer states
 
@@ -29,6 +29,21 @@ class Proposal(Protocol):
 
     def log_density(self, draws: Draws) -> NDArray[np.float64]:
         """Log density (or probability) of each draw, shape (n,), normalised where a constant is to be estimated."""
+
+
+def check_weights(weights: ArrayLike, n: int, of: str, they: str) -> NDArray[np.float64]:
+    """Probabilities of n things, as a read-only array of its own; ArgumentError, in these words, if they are none."""
+    checked = np.array(weights, dtype=np.float64)
+    if checked.shape != (n,):
+        raise ArgumentError(f"weights has shape {checked.shape}, but there are {n} {of}")
+    bad = ~(checked >= 0)
+    if bad.any():
+        i = int(bad.argmax())
+        raise ArgumentError(f"weights[{i}] is {checked[i]}; {they} must not be negative")
+    if abs(checked.sum() - 1) > 1e-9:
+        raise ArgumentError(f"weights sum to {checked.sum():.6g}; they must sum to 1")
+    checked.flags.writeable = False
+    return checked
 
 
 @dataclass(frozen=True)
@@ -76,19 +91,9 @@ class Mixture:
 
     def __post_init__(self) -> None:
         """Refuse weights that are no distribution over the components."""
-        weights = np.array(self.weights, dtype=np.float64)
         if not len(self.components):
             raise ArgumentError("components is empty; a mixture needs at least one")
-        if weights.shape != (len(self.components),):
-            message = f"weights has shape {weights.shape}, but there are {len(self.components)} components"
-            raise ArgumentError(message)
-        bad = ~(weights >= 0)
-        if bad.any():
-            i = int(bad.argmax())
-            raise ArgumentError(f"weights[{i}] is {weights[i]}; the weights of a mixture must not be negative")
-        if abs(weights.sum() - 1) > 1e-9:
-            raise ArgumentError(f"weights sum to {weights.sum():.6g}; they must sum to 1")
-        weights.flags.writeable = False
+        weights = check_weights(self.weights, len(self.components), "components", "the weights of a mixture")
         object.__setattr__(self, "components", tuple(self.components))
         object.__setattr__(self, "weights", weights)
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError, DoxaError
 
-__all__ = ["MetropolisHastings", "MetropolisState", "TargetError"]
+__all__ = ["MetropolisHastings", "MetropolisState", "TargetError", "no_density"]
 
 State: TypeAlias = NDArray[Any]
 
@@ -35,6 +35,14 @@ _TRIES = 100
 
 class TargetError(DoxaError):
     """A log density that cannot be drawn from: NaN, plus infinity, or an array of the wrong shape."""
+
+
+def no_density(value: float, at: State) -> TargetError:
+    """What to raise where a log density is NaN or plus infinity."""
+    return TargetError(
+        f"the log density is {value} at {np.array2string(at, threshold=8, precision=4)}; it must be a number, or minus "
+        "infinity where the distribution has no mass"
+    )
 
 
 class MetropolisState(NamedTuple):
@@ -160,10 +168,7 @@ class MetropolisHastings:
     def _value(self, position: State) -> float:
         value = float(self.log_density(position))
         if math.isnan(value) or value == math.inf:
-            raise TargetError(
-                f"the log density is {value} at {np.array2string(position, threshold=8, precision=4)}; it must be a "
-                "number, or minus infinity where the distribution has no mass"
-            )
+            raise no_density(value, position)
         return value
 
     def _proposed(self, position: State, rng: np.random.Generator) -> State:

@@ -144,10 +144,10 @@ def test_the_length_is_chosen_to_suit_a_metric_of_another_size(size, shorter, lo
     target, rng = AsTarget(gaussian), np.random.default_rng(SEED)
     kernel = Hamiltonian(size * np.eye(4), 0.4 / size, 1.6)
     walkers = start_at(target, gaussian.sample(64, rng))
-    chosen, _, pilots = module._choose_length(kernel, module._OutOfCore(target), walkers, rng, 30)
+    chosen, _, pilots = module._choose_length(kernel, module._Counted(target), walkers, rng, 30)
     assert shorter <= chosen.length <= longer
     assert min(pilot.acceptance for pilot in pilots) > 0.9
-    pilot, _ = module._try(Hamiltonian(np.eye(4), 0.5, 2.0, 0.0), module._OutOfCore(target), walkers, rng, 10)
+    pilot, _ = module._try(Hamiltonian(np.eye(4), 0.5, 2.0, 0.0), module._Counted(target), walkers, rng, 10)
     assert pilot.n_gradients == 4
 
 

@@ -9,17 +9,16 @@ The paper replaces the proposal by one with the past draws' moments, and c by ha
 dimensions grow: in 20, moments of a short history spoil a good proposal, and c makes regenerations rare.  Here c is the
 one that makes regenerations most frequent; refits take place after 32, 64, 128, ... tours; each corrects the proposal
 by no more than the tours since the last one bear out (`doxa.parameters.kernels.tour_moments`), or widens it; and a
-pilot has to show that the new one is accepted more often and covers the tails no worse
-(likewise).  Otherwise all stays as it was.  A share of the proposals goes on being drawn from the start, so that no
-weight grows beyond twenty times what it was there: a chain that has not seen a tail yet would cut it off, and never see
-it.
+pilot has to show that the new one is accepted more often and covers the tails no worse.  Otherwise all stays as it was.
+A share of the proposals goes on being drawn from the start, so that no weight grows beyond twenty times what it was
+there: a chain that has not seen a tail yet would cut it off, and never see it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import log
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, Normal, Normals, guarded, normals_like
-from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, start_at
+from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, join, start_at
 from doxa.parameters.kernels.regeneration import (
     Steps,
     advance,
@@ -35,7 +34,6 @@ from doxa.parameters.kernels.regeneration import (
     check_share,
     chunk_of,
     first_step,
-    join_steps,
 )
 from doxa.parameters.kernels.splitting import Atom
 from doxa.parameters.kernels.tour_moments import (
@@ -176,6 +174,7 @@ class AdaptiveSampler:
     first: int = 32
     pilot: int = 256
     thin: int = 1
+    state_type: ClassVar[type[AdaptiveState]] = AdaptiveState
     _start: Normals = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -190,11 +189,6 @@ class AdaptiveSampler:
         check_whole("first", self.first, LEAST_TOURS, " (fewer tours do not say how exact they are)")
         check_whole("pilot", self.pilot, 32, " (the comparison of proposals rests on their variance)")
         check_whole("thin", self.thin, 1)
-
-    @property
-    def state_type(self) -> type[AdaptiveState]:
-        """The type of its states."""
-        return AdaptiveState
 
     @property
     def chunk(self) -> int:
@@ -234,7 +228,7 @@ class AdaptiveSampler:
             parts.append(steps)
             marks.append(refitted)
             n_ready += self.chunk
-        steps, refitted = join_steps(parts), np.concatenate(marks)
+        steps, refitted = join(parts), np.concatenate(marks)
         after = _pack(now, Steps._make(part[n_steps:] for part in steps), refitted[n_steps:])
         draws = {**steps._asdict(), "refitted": refitted}
         info = {
@@ -264,7 +258,7 @@ class AdaptiveSampler:
             last = last._replace(theta=start.thetas[None], log_density=start.log_density[None])
             now = self._record(now, last)
             parts += [before, last]
-        return now, join_steps(parts), refitted
+        return now, join(parts), refitted
 
     def _record(self, now: _Now, steps: Steps) -> _Now:
         """Put draws into the moments, and see whether the highest of them is a new mode."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Kernel, Path, Target, Walkers, as_tunable, join, reverse, run_lockstep
+from doxa.sampling.importance_proposals import check_weights
 
 __all__ = ["CycleKernel", "MixtureKernel", "cycle", "mixture"]
 
@@ -22,7 +23,22 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class MixtureKernel:
+class _Combined:
+    """What mixtures and cycles share: steps that can be tuned where those of every kernel can."""
+
+    kernels: Sequence[Kernel]
+
+    def scaled(self, factor: float) -> Self:
+        """Every kernel's steps ``factor`` times as long; ArgumentTypeError if one has no step."""
+        return replace(self, kernels=[as_tunable(kernel).scaled(factor) for kernel in self.kernels])
+
+    def whitened(self, cholesky: Floats) -> Self:
+        """Every kernel's steps shaped by a covariance; ArgumentTypeError if one has no step."""
+        return replace(self, kernels=[as_tunable(kernel).whitened(cholesky) for kernel in self.kernels])
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureKernel(_Combined):
     """At each step one kernel, drawn at random; `mixture` makes it.
 
     Parameters
@@ -43,22 +59,12 @@ class MixtureKernel:
     the choices each step keeps it. Steps in a row that fall to the same kernel are run in bulk.
     """
 
-    kernels: Sequence[Kernel]
     weights: Sequence[float] | NDArray[np.float64]
 
     def __post_init__(self) -> None:
         """Refuse what is no mixture."""
         object.__setattr__(self, "kernels", _check_kernels(self.kernels))
-        weights = np.array(self.weights, dtype=np.float64)
-        if weights.shape != (len(self.kernels),):
-            raise ArgumentError(f"weights has shape {weights.shape}, but there are {len(self.kernels)} kernels")
-        bad = ~(weights >= 0)
-        if bad.any():
-            i = int(bad.argmax())
-            raise ArgumentError(f"weights[{i}] is {weights[i]}; probabilities of kernels must not be negative")
-        if abs(weights.sum() - 1) > 1e-9:
-            raise ArgumentError(f"weights sum to {weights.sum():.6g}; they must sum to 1")
-        weights.flags.writeable = False
+        weights = check_weights(self.weights, len(self.kernels), "kernels", "probabilities of kernels")
         object.__setattr__(self, "weights", weights)
 
     def run(self, target: Target, walkers: Walkers, n_steps: int, rng: np.random.Generator) -> tuple[Walkers, Path]:
@@ -75,14 +81,6 @@ class MixtureKernel:
         """The mixture of the reversed kernels."""
         return replace(self, kernels=[reverse(kernel) for kernel in self.kernels])
 
-    def scaled(self, factor: float) -> MixtureKernel:
-        """Every kernel's steps ``factor`` times as long; ArgumentTypeError if one has no step."""
-        return replace(self, kernels=[as_tunable(kernel).scaled(factor) for kernel in self.kernels])
-
-    def whitened(self, cholesky: Floats) -> MixtureKernel:
-        """Every kernel's steps shaped by a covariance; ArgumentTypeError if one has no step."""
-        return replace(self, kernels=[as_tunable(kernel).whitened(cholesky) for kernel in self.kernels])
-
     def best_acceptance(self, n_dimensions: int) -> float:
         """Mean of those of the kernels."""
         best = [as_tunable(kernel).best_acceptance(n_dimensions) for kernel in self.kernels]
@@ -90,7 +88,7 @@ class MixtureKernel:
 
 
 @dataclass(frozen=True, eq=False)
-class CycleKernel:
+class CycleKernel(_Combined):
     """At each step every kernel once, in turn; `cycle` makes it.
 
     Parameters
@@ -108,8 +106,6 @@ class CycleKernel:
     Acceptance is the mean over the kernels. A cycle of reversible kernels keeps the target but is not reversible;
     `reversed` gives the cycle that runs the other way.
     """
-
-    kernels: Sequence[Kernel]
 
     def __post_init__(self) -> None:
         """Refuse what is no cycle."""
@@ -130,14 +126,6 @@ class CycleKernel:
     def reversed(self) -> CycleKernel:
         """The reversed kernels, in the reverse order."""
         return CycleKernel([reverse(kernel) for kernel in self.kernels[::-1]])
-
-    def scaled(self, factor: float) -> CycleKernel:
-        """Every kernel's steps ``factor`` times as long; ArgumentTypeError if one has no step."""
-        return CycleKernel([as_tunable(kernel).scaled(factor) for kernel in self.kernels])
-
-    def whitened(self, cholesky: Floats) -> CycleKernel:
-        """Every kernel's steps shaped by a covariance; ArgumentTypeError if one has no step."""
-        return CycleKernel([as_tunable(kernel).whitened(cholesky) for kernel in self.kernels])
 
     def best_acceptance(self, n_dimensions: int) -> float:
         """Mean of those of the kernels."""

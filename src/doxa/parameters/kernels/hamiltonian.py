@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_cholesky, check_gaussian
-from doxa.parameters.kernels.kernel import Path, SmoothTarget, Target, ValueAndGradient, Walkers
+from doxa.parameters.kernels.kernel import Path, SmoothTarget, Target, ValueAndGradient, Walkers, check_inside
 from doxa.parameters.kernels.random_walk import shrunk_cholesky
 from doxa.parameters.kernels.trajectory import (
     Phase,
@@ -208,7 +208,7 @@ def warmed_up(
     if gaussian is not None:
         check_gaussian("gaussian", gaussian)
     d = walkers.thetas.shape[1] if gaussian is None else gaussian.mean.size
-    counted = _OutOfCore(as_smooth(target, d, "warmed_up"))
+    counted = _Counted(as_smooth(target, d, "warmed_up"))
     _check_start(walkers, d)
     factor = np.diag(_spread(walkers.thetas)) if gaussian is None else gaussian.cholesky
     kernel = Hamiltonian(factor, d**-0.25, _QUARTER, jitter)
@@ -237,7 +237,7 @@ def _with_metric(kernel: Hamiltonian, later: Floats) -> tuple[Hamiltonian, float
     return replace(kernel, metric_cholesky=factor, step=kernel.step / longer), shrunk
 
 
-class _OutOfCore:
+class _Counted:
     """The target, counting the points at which it is evaluated."""
 
     def __init__(self, target: SmoothTarget) -> None:
@@ -260,10 +260,7 @@ def _check_start(walkers: Walkers, d: int) -> None:
             f"walkers have shape {walkers.thetas.shape}; it must be (n, {d}) with n of at least 2, as their spread is "
             "used; 32 to 64 make the tuning sure"
         )
-    outside = ~np.isfinite(walkers.log_density)
-    if outside.any():
-        k = int(outside.argmax())
-        raise ArgumentError(f"walkers[{k}] has log density {walkers.log_density[k]}; start where the target has mass")
+    check_inside(walkers)
 
 
 def _spread(thetas: Floats) -> Floats:
@@ -282,9 +279,8 @@ def _tune_step(
     for t in range(n_steps):
         step = float(np.exp(tuner.log_step))
         length = min(kernel.length, most * step)
-        moved = move(phase, _trajectory(target, whitening, step, length, kernel.jitter, rng), rng)
-        tuner.learn(float(moved.acceptance.mean()))
-        phase = moved.phase
+        phase, acceptance = move(phase, _trajectory(target, whitening, step, length, kernel.jitter, rng), rng)
+        tuner.learn(float(acceptance.mean()))
         path[t] = phase.y
     return replace(kernel, step=float(np.exp(tuner.average))), Walkers(phase.thetas, phase.value), path
 
@@ -309,7 +305,7 @@ class _DualAveraging:
 
 
 def _choose_length(
-    kernel: Hamiltonian, target: _OutOfCore, walkers: Walkers, rng: np.random.Generator, n_steps: int
+    kernel: Hamiltonian, target: _Counted, walkers: Walkers, rng: np.random.Generator, n_steps: int
 ) -> tuple[Hamiltonian, Walkers, tuple[LengthPilot, ...]]:
     """Try lengths up to a quarter turn, and go on from whichever end is best while that is better.
 
@@ -337,7 +333,7 @@ def _choose_length(
 
 
 def _try(
-    kernel: Hamiltonian, target: _OutOfCore, walkers: Walkers, rng: np.random.Generator, n_steps: int
+    kernel: Hamiltonian, target: _Counted, walkers: Walkers, rng: np.random.Generator, n_steps: int
 ) -> tuple[LengthPilot, Walkers]:
     before = target.n_evaluations
     walkers, path = kernel.run(target, walkers, n_steps, rng)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.sampling.metropolis import TargetError
+from doxa.sampling.metropolis import TargetError, no_density
 
 __all__ = [
     "Function",
@@ -32,6 +32,7 @@ __all__ = [
     "Walkers",
     "as_tunable",
     "check_dimensions",
+    "check_inside",
     "decide",
     "join",
     "reverse",
@@ -43,6 +44,7 @@ __all__ = [
 
 
 Floats: TypeAlias = NDArray[np.float64]
+Arrays = TypeVar("Arrays", bound=Any)  # a NamedTuple of arrays
 
 
 class ValueAndGradient(NamedTuple):
@@ -126,10 +128,7 @@ def _checked(values: Floats, thetas: Floats) -> Floats:
     bad = np.isnan(values) | (values == np.inf)
     if bad.any():
         k = int(bad.argmax())
-        raise TargetError(
-            f"the log density is {values[k]} at {np.array2string(thetas[k], threshold=8, precision=4)}; it must be a "
-            "number, or minus infinity where the distribution has no mass"
-        )
+        raise no_density(values[k], thetas[k])
     return values
 
 
@@ -163,6 +162,14 @@ def start_at(target: Target, thetas: Floats) -> Walkers:
     return Walkers(np.array(thetas, dtype=np.float64), values_at(target, thetas))
 
 
+def check_inside(walkers: Walkers) -> None:
+    """ArgumentError unless all walkers stand where the target has mass."""
+    outside = ~np.isfinite(walkers.log_density)
+    if outside.any():
+        k = int(outside.argmax())
+        raise ArgumentError(f"walkers[{k}] has log density {walkers.log_density[k]}; start where the target has mass")
+
+
 def take(accepted: NDArray[np.bool_], proposed: Walkers, current: Walkers) -> Walkers:
     """The proposed position of each walker where it is accepted, else the current one."""
     return Walkers(
@@ -171,9 +178,12 @@ def take(accepted: NDArray[np.bool_], proposed: Walkers, current: Walkers) -> Wa
     )
 
 
-def join(paths: list[Path]) -> Path:
-    """Paths one after another."""
-    return paths[0] if len(paths) == 1 else Path(*(np.concatenate(parts) for parts in zip(*paths, strict=True)))
+def join(parts: list[Arrays]) -> Arrays:
+    """Paths, or other tuples of arrays with an axis of steps, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    joined: Arrays = type(parts[0])(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+    return joined
 
 
 class Tunable(Kernel, Protocol):

@@ -1,9 +1,7 @@
 r"""Random-walk Metropolis: Gaussian steps from where a walker stands, of one size or shaped by a covariance.
 
-The local half of the mixtures of de Freitas et al. 2001, section 4.3.  How long the steps should be is found by
-`doxa.parameters.kernels.random_walk`.
-
-Calibration of a kernel's step in warm-up, by its mean acceptance probability.
+The local half of the mixtures of de Freitas et al. 2001, section 4.3.  How long the steps should be is found in warm-up
+by `calibrated`, for any kernel that has a step.
 
 Antal & Sárközy's slides calibrate a random walk by the mean acceptance :math:`a_q = E_\pi E_q[\alpha(X, Y)]` (eq. 22),
 but towards 1, where steps are so short that nothing moves; about .44 is right in one dimension and .234 in many.  A
@@ -33,6 +31,7 @@ from doxa.parameters.kernels.kernel import (
     Walkers,
     as_tunable,
     check_dimensions,
+    check_inside,
     decide,
     run_lockstep,
 )
@@ -255,7 +254,7 @@ def calibrated(
         raise ArgumentError(f"goal is {goal!r}; a mean acceptance probability lies between 0 and 1")
     usual = min(500 + 50 * target.n_dimensions, 5000)
     n_steps = check_whole("n_steps", usual if n_steps is None else n_steps, 100)
-    _check_inside(walkers)
+    check_inside(walkers)
     lengths = _stages(n_steps) if whiten else [n_steps]
     log_scale, shrinkage, log_scales = 0.0, np.nan, []
     for i, length in enumerate(lengths):
@@ -277,13 +276,6 @@ def _stages(n_steps: int) -> list[int]:
     lengths = [round(share * n_steps) for share in _STAGES]
     lengths[-1] += n_steps - sum(lengths)
     return lengths
-
-
-def _check_inside(walkers: Walkers) -> None:
-    outside = ~np.isfinite(walkers.log_density)
-    if outside.any():
-        k = int(outside.argmax())
-        raise ArgumentError(f"walkers[{k}] has log density {walkers.log_density[k]}; start where the target has mass")
 
 
 def _mean_acceptance(acceptance: Floats) -> tuple[float, float]:

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, values_at
+from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, join, values_at
 from doxa.parameters.kernels.splitting import Atom
 from doxa.parameters.kernels.tour_moments import pilot_log_c
 from doxa.sampling.importance_proposals import Proposal
@@ -33,7 +33,6 @@ __all__ = [
     "check_share",
     "chunk_of",
     "first_step",
-    "join_steps",
 ]
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -120,6 +119,7 @@ class RegenerativeSampler:
     local: Kernel | None = None
     local_share: float = 0.0
     thin: int = 1
+    state_type: ClassVar[type[RegenerativeState]] = RegenerativeState
 
     def __post_init__(self) -> None:
         """Refuse what is no atom, no share or no whole number."""
@@ -128,11 +128,6 @@ class RegenerativeSampler:
             raise ArgumentError(f"log_c is {self.log_c!r}; it must be a finite number, 'best' or 'mode'")
         check_local(self.local, self.local_share)
         check_whole("thin", self.thin, 1)
-
-    @property
-    def state_type(self) -> type[RegenerativeState]:
-        """The type of its states."""
-        return RegenerativeState
 
     @property
     def chunk(self) -> int:
@@ -163,7 +158,7 @@ class RegenerativeSampler:
             walker = Walkers(steps.theta[-1], steps.log_density[-1])
             parts.append(steps)
             n_ready += self.chunk
-        steps = join_steps(parts)
+        steps = join(parts)
         after = RegenerativeState._make((*walker, atom.log_c, *(part[n_steps:] for part in steps)))
         kept = slice(self.thin - 1, n_steps, self.thin)
         info = {"steps": n_steps, "regenerations": int(steps.regenerated[:n_steps].sum())}
@@ -205,11 +200,6 @@ def first_step(walker: Walkers) -> Steps:
     return Steps(walker.thetas[None], walker.log_density[None], np.ones((1, 1)), np.ones((1, 1), dtype=np.bool_))
 
 
-def join_steps(parts: list[Steps]) -> Steps:
-    """Steps one after another."""
-    return parts[0] if len(parts) == 1 else Steps(*(np.concatenate(each) for each in zip(*parts, strict=True)))
-
-
 def advance(
     target: Target,
     atom: Atom,
@@ -249,7 +239,7 @@ def advance(
             walker = Walkers(steps.theta[-1], steps.log_density[-1])
             if not n_more:
                 break
-    return join_steps(parts)
+    return join(parts)
 
 
 class _Proposals(NamedTuple):

@@ -4,7 +4,7 @@ The older of the two ways of de Freitas et al. 2001, section 4.4, after Gelfand 
 by side, each with its own kernel: the same Gaussian proposal, wider or narrower.  After each of a few rounds
 
 - an approximation to the chains' distribution, by their moments so far as these can be trusted
-  (`doxa.parameters.kernels.tour_moments`, a the steps of chains that began at one place being one tour), becomes the
+  (`doxa.parameters.kernels.tour_moments`, the steps of chains that began at one place being one tour), becomes the
   proposal of all;
 - the chains' positions are drawn anew among themselves, with weights target over that approximation
   (sampling-importance resampling, Rubin 1988);
@@ -18,7 +18,7 @@ frozen.  One draw in twenty is still made from the start, so that a tail which n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -194,6 +194,7 @@ class ResamplingSampler:
     wide: Proposal | None = None
     wide_share: float = _GUARD
     thin: int = 1
+    state_type: ClassVar[type[ResamplingState]] = ResamplingState
 
     def __post_init__(self) -> None:
         """Refuse what is no Gaussian, and numbers that are too small."""
@@ -201,11 +202,6 @@ class ResamplingSampler:
         _check_numbers(self.chains, self.rounds, self.steps)
         check_share("wide_share", self.wide_share)
         check_whole("thin", self.thin, 1)
-
-    @property
-    def state_type(self) -> type[ResamplingState]:
-        """The type of its states."""
-        return ResamplingState
 
     @property
     def chunk(self) -> int:

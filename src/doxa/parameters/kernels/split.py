@@ -194,7 +194,7 @@ def tuned_split(
     (True, True)
     """
     pilots: list[SplitPilot] = []
-    kernel = best = SplitHamiltonian(gaussian, 1, angle, jitter)
+    best = SplitHamiltonian(gaussian, 1, angle, jitter)
     smooth = as_smooth(target, gaussian.mean.size, "tuned_split")
     whitening = Whitening(gaussian.mean, gaussian.cholesky)
     chosen, n_evaluations = SplitPilot(0, 0.0, -1.0), 0

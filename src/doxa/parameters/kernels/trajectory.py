@@ -22,7 +22,6 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Path, SmoothTarget, Target, TargetError, ValueAndGradient, Walkers
 
 __all__ = [
-    "Moved",
     "Palindrome",
     "Phase",
     "Whitening",
@@ -210,17 +209,8 @@ class _Guard:
         return end if self.lost is None else end._replace(value=np.where(self.lost, -np.inf, end.value))
 
 
-class Moved(NamedTuple):
-    """One step of all walkers."""
-
-    phase: Phase
-    acceptance: Floats  # (walkers,), probability of accepting
-    proposed: Phase  # where the trajectories ended
-    momenta: Floats  # (walkers, d), there
-
-
-def move(start: Phase, trajectory: Trajectory, rng: np.random.Generator) -> Moved:
-    """Draw momenta, follow the trajectory, accept or reject its end."""
+def move(start: Phase, trajectory: Trajectory, rng: np.random.Generator) -> tuple[Phase, Floats]:
+    """Draw momenta, follow the trajectory, accept or reject its end; and the acceptance probabilities (walkers,)."""
     momenta = rng.standard_normal(start.y.shape)
     end, final = trajectory(start, momenta)
     kinetic = 0.5 * (np.einsum("ij,ij->i", momenta, momenta) - np.einsum("ij,ij->i", final, final))
@@ -235,7 +225,7 @@ def move(start: Phase, trajectory: Trajectory, rng: np.random.Generator) -> Move
             np.where(accepted, end.value, start.value),
             np.where(accepted[:, None], end.slope, start.slope),
         )
-    return Moved(phase, np.exp(np.minimum(log_ratio, 0.0)), end, final)
+    return phase, np.exp(np.minimum(log_ratio, 0.0))
 
 
 def run_trajectories(
@@ -246,7 +236,7 @@ def run_trajectories(
     path = Path(np.empty((n_steps, n, d)), np.empty((n_steps, n)), np.empty((n_steps, n)))
     phase = start
     for t in range(n_steps):
-        phase, path.acceptance[t], _, _ = move(phase, trajectory, rng)
+        phase, path.acceptance[t] = move(phase, trajectory, rng)
         path.thetas[t], path.log_density[t] = phase.thetas, phase.value
     return Walkers(phase.thetas, phase.value), path
 
