@@ -15,7 +15,7 @@ exponentially with the parameters, so that `doxa.fit` does not search by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,14 @@ from scipy.special import logsumexp, ndtri_exp
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.joint_target import JointTarget
+from doxa.parameters.kernels.gaussians import Centred
 from doxa.parameters.kernels.kernel import ValueAndGradient
 from doxa.parameters.population import Mode, find_modes
 from doxa.parameters.variational.bound import lambda_of
 from doxa.parameters.variational.evidence_bracket import log_normal_mass
+from doxa.parameters.variational.hidden.blocks import all_configurations
 
-__all__ = ["Centred", "ModeSearch", "search_modes"]
+__all__ = ["ModeSearch", "search_modes"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -41,18 +43,6 @@ _STEP = 1e-5  # for the derivative of a log integral
 _MOST = 10  # parameters, so that corners can be listed
 _CELLS = 2**20  # numbers held at once
 _ENOUGH = 0.25  # of the evidence that its bounds near the modes may leave open
-
-
-class Centred(Protocol):
-    """What tells where a mode is and how wide: a `Mode`, a Gaussian, a `Student`."""
-
-    @property
-    def mean(self) -> Floats:
-        """Centre, shape (d,)."""
-
-    @property
-    def cholesky(self) -> Floats:
-        """Lower factor (d, d) of the covariance."""
 
 
 class ModeSearch(NamedTuple):
@@ -266,7 +256,7 @@ class _Search:
     def near(self, low: Floats, high: Floats, known: Sequence[Centred]) -> NDArray[np.bool_]:
         """Whether a box lies wholly near one mode: as distance is convex, whether its corners do."""
         n, d = low.shape
-        upper = (np.arange(2**d)[:, None] >> np.arange(d) & 1).astype(bool)
+        upper = all_configurations(d).astype(bool)
         corners = self.surface.outer(np.where(upper, high[:, None], low[:, None]).reshape(-1, d))
         found = np.zeros(n, dtype=np.bool_)
         for one in known:

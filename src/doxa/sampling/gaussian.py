@@ -18,7 +18,7 @@ from scipy.linalg import cho_solve, cholesky, qr, solve_triangular
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 
-__all__ = ["Conditional", "Gaussian", "GaussianPosterior"]
+__all__ = ["Conditional", "Gaussian", "GaussianPosterior", "lower_factor"]
 
 _Block = Sequence[int] | NDArray[np.intp]
 
@@ -107,14 +107,14 @@ class Gaussian:
     def marginal(self, block: _Block) -> Gaussian:
         """Law of the coefficients in ``block``, in that order."""
         index = self._check_block(block)
-        return Gaussian(self.mean[index], _lower_factor(self.cholesky[index]))
+        return Gaussian(self.mean[index], lower_factor(self.cholesky[index]))
 
     def conditional_map(self, block: _Block) -> Conditional:
         """Law of ``block`` given the others as a function of their values: computed once, used for many values."""
         index = self._check_block(block)
         rest = np.setdiff1d(np.arange(self.mean.size), index)
         # With the rest first, the factor's lower right corner is that of the conditional covariance.
-        ordered = _lower_factor(self.cholesky[np.concatenate([rest, index])])
+        ordered = lower_factor(self.cholesky[np.concatenate([rest, index])])
         k = rest.size
         gain = solve_triangular(ordered[:k, :k], ordered[k:, :k].T, lower=True, trans="T").T if k else ordered[:, :0]
         return Conditional(index, rest, np.asarray(gain), ordered[k:, k:])
@@ -178,7 +178,7 @@ class GaussianPosterior(Gaussian):
         )
 
 
-def _lower_factor(root: NDArray[np.float64]) -> NDArray[np.float64]:
+def lower_factor(root: NDArray[np.float64]) -> NDArray[np.float64]:
     """Lower triangular L with L L' = root root' and a positive diagonal; exact where a product would round."""
     (upper,) = qr(root.T, mode="r", check_finite=False)
     lower = upper[: len(root)].T

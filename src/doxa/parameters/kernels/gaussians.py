@@ -23,12 +23,13 @@ from scipy.special import gammaln
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Target
-from doxa.sampling.gaussian import Gaussian
+from doxa.sampling.gaussian import Gaussian, lower_factor
 from doxa.sampling.importance_proposals import Mixture, Proposal
 
 __all__ = [
     "LONG_DF",
     "BlockLaw",
+    "Centred",
     "GaussianProposal",
     "Normal",
     "Normals",
@@ -89,8 +90,8 @@ Indices: TypeAlias = NDArray[np.intp]
 Block: TypeAlias = Sequence[int] | Indices
 
 
-class GaussianProposal(Proposal, Protocol):
-    """A Gaussian that can be drawn from and evaluated."""
+class Centred(Protocol):
+    """What tells where a mode is and how wide: a Gaussian, a `Student`, a mode that was found."""
 
     @property
     def mean(self) -> Floats:
@@ -99,6 +100,10 @@ class GaussianProposal(Proposal, Protocol):
     @property
     def cholesky(self) -> Floats:
         """Lower triangular factor of the covariance, shape (d, d)."""
+
+
+class GaussianProposal(Centred, Proposal, Protocol):
+    """A Gaussian that can be drawn from and evaluated."""
 
 
 class BlockLaw(NamedTuple):
@@ -166,23 +171,16 @@ def _conditional(root: Floats, block: Indices) -> BlockLaw:
     rest = np.setdiff1d(np.arange(len(root)), block)
     orthogonal, upper = qr(root[:, block], mode="economic", check_finite=False)
     gain = -solve_triangular(upper, orthogonal.T @ root[:, rest])
-    return _law(block, rest, np.asarray(gain), _lower_factor(solve_triangular(upper, np.eye(block.size))))
+    return _law(block, rest, np.asarray(gain), lower_factor(solve_triangular(upper, np.eye(block.size))))
 
 
 def _marginal(cholesky: Floats, block: Indices) -> BlockLaw:
     rest = np.setdiff1d(np.arange(len(cholesky)), block)
-    return _law(block, rest, np.zeros((block.size, rest.size)), _lower_factor(cholesky[block]))
+    return _law(block, rest, np.zeros((block.size, rest.size)), lower_factor(cholesky[block]))
 
 
 def _law(block: Indices, rest: Indices, gain: Floats, factor: Floats) -> BlockLaw:
     return BlockLaw(block, rest, gain, factor, np.asarray(solve_triangular(factor, np.eye(block.size), lower=True)))
-
-
-def _lower_factor(root: Floats) -> Floats:
-    """Lower triangular L with L L' = root root' and a positive diagonal; exact where a product would round."""
-    (upper,) = qr(root.T, mode="r", check_finite=False)
-    lower = upper[: len(root)].T
-    return np.asarray(lower * np.where(np.diag(lower) < 0, -1.0, 1.0))
 
 
 class Normal(Gaussian):
