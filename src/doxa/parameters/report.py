@@ -6,21 +6,21 @@ Has a fit converged?  A verdict in words, with its reasons and what to do.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from doxa.estimates.diagnostics import RealDiagnosis
 from doxa.estimates.estimate import Estimate, Verdict
-from doxa.estimates.stopping import StopReport
-from doxa.models import LogisticNetwork
 from doxa.parameters.method_options import Method
 from doxa.parameters.options import FitOptions
+from doxa.sampling.agreement import judge_chains
 from doxa.schema import HEX, Within
 
-__all__ = ["LEAST_ESS", "R_HAT_LIMIT", "FitReport", "PartReport", "Verdict", "judge"]
+if TYPE_CHECKING:
+    from doxa.parameters.fitted import FittedParameters
+
+__all__ = ["FitReport", "PartReport", "Verdict", "judge"]
 
 _MOST = 1e100  # nats: more is not added up, nor squared
 _ADDED = Within(-_MOST, _MOST)
@@ -133,39 +133,7 @@ class FitReport:
         return math.fsum([self.fixed, *(part.bound for part in self.parts)])
 
 
-R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
-LEAST_ESS = 100.0  # effective draws of the slowest coefficient below which agreement could be chance
-
-
-class _Judged(Protocol):
-    """What of a posterior its verdict depends on; `doxa.parameters.fitted.FittedParameters` has it."""
-
-    network: LogisticNetwork
-    report: FitReport
-    stop: StopReport | None
-
-    @property
-    def n_chains(self) -> int:
-        """Number of chains."""
-
-    @property
-    def n_draws(self) -> int:
-        """Kept draws of each chain, or averages of draws."""
-
-    @property
-    def kept(self) -> str:
-        """Which of them, in words."""
-
-    @property
-    def method(self) -> Mapping[str, str]:
-        """For each node with parameters, how they were drawn."""
-
-    @property
-    def _diagnoses(self) -> Mapping[str, Sequence[RealDiagnosis]]:
-        """For each node with parameters, how well each of them is known."""
-
-
-def judge(posterior: _Judged) -> Verdict:
+def judge(posterior: FittedParameters) -> Verdict:
     """Ask whether the chains agree in every parameter, and how many effective draws the slowest has."""
     if posterior.report.method == "variational":
         reason = f"independent draws from the variational approximation, not from the posterior. {_pilots(posterior)}"
@@ -181,9 +149,9 @@ def judge(posterior: _Judged) -> Verdict:
     return Verdict.of_chains(converged, f"{reason}.", stopped, advice=advice)
 
 
-def _judge(posterior: _Judged) -> tuple[bool | None, str, str]:
+def _judge(posterior: FittedParameters) -> tuple[bool | None, str, str]:
     drawn = [node for node in posterior.network.parameters if posterior.method[node] != "exact"]
-    names = [(node, label) for node in drawn for label in posterior.network.coefficients(node)]
+    names = [f"{node}: {label}" for node in drawn for label in posterior.network.coefficients(node)]
     found = [diagnosis for node in drawn for diagnosis in posterior._diagnoses[node]]
     if not found:
         return True, "all are independent draws from the exact posterior", ""
@@ -192,24 +160,13 @@ def _judge(posterior: _Judged) -> tuple[bool | None, str, str]:
     r_hat = np.array([diagnosis.r_hat for diagnosis in found])
     ess = np.array([min(diagnosis.bulk_ess, diagnosis.estimate.ess) for diagnosis in found])
     if np.isnan(r_hat).any():
-        node, label = names[int(np.isnan(r_hat).argmax())]
-        return None, f"{node}: {label} never changed", "Run longer, or with another method."
-    worst, slowest = int(r_hat.argmax()), int(ess.argmin())
-    longer = f"Run longer: draws={4 * posterior.n_draws}."
-    if r_hat[worst] > R_HAT_LIMIT:
-        name = ": ".join(names[worst])
-        reason = f"the chains disagree about {name}: R-hat {r_hat[worst]:.4f} (limit {R_HAT_LIMIT})"
-        return False, reason, f"{longer} If it stays so, there are modes between which they do not move."
-    if ess[slowest] < LEAST_ESS:
-        name = ": ".join(names[slowest])
-        reason = f"{name} has only {ess[slowest]:.0f} effective {posterior.kept} (at least {LEAST_ESS:.0f} are wanted)"
-        return False, reason, longer
+        return None, f"{names[int(np.isnan(r_hat).argmax())]} never changed", "Run longer, or with another method."
+    length = posterior.n_chains, posterior.n_draws
+    agree, reason, advice = judge_chains(names, r_hat, ess, *length, "parameter", posterior.kept)
+    if not agree:
+        return False, reason, advice
     if posterior.stop is not None and posterior.stop.is_provisional:
         return False, "these draws are of a warm-up that was not over", "Allow more time: max_seconds."
-    reason = (
-        f"{posterior.n_chains} chains agree (largest R-hat {r_hat[worst]:.4f}); "
-        f"the slowest parameter has {ess[slowest]:.0f} effective {posterior.kept}"
-    )
     doubted = [part for part in posterior.report.parts if part.doubt]
     if doubted:
         (part, *_) = doubted
@@ -223,7 +180,7 @@ def _bounded(report: FitReport) -> str:
     return f"; weights of proposals are at most exp({max(known):.1f})" if known else ""
 
 
-def _pilots(posterior: _Judged) -> str:
+def _pilots(posterior: FittedParameters) -> str:
     tried = [part for part in posterior.report.parts if part.method == "variational"]
     if not tried:
         return "It is exact here."

@@ -29,6 +29,7 @@ from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators,
 from doxa.estimates.stopping import Shortfall, StopReport, Until, worst_shortfall
 from doxa.estimates.store import RunFileError, RunHeader, RunWriter, create_run, keep_stop, open_reader, open_writer
 from doxa.estimates.trace import Trace
+from doxa.sampling.agreement import judge_chains
 from doxa.sampling.driver import Schedule, fresh_entropy, plan_length, run_chains
 from doxa.sampling.metropolis import MetropolisHastings, MetropolisState, State
 
@@ -40,7 +41,6 @@ __all__ = ["MetropolisRun", "metropolis_hastings"]
 Quantity: TypeAlias = Callable[[NDArray[Any]], Any]
 
 _MOST_ELEMENTS = 48  # of a state, monitored when no quantities are named
-_R_HAT_LIMIT, _LEAST_ESS = 1.01, 100.0  # as for `doxa.fit`
 _FREE = ("draws", "until", "stop")  # options that may change when a run is gone on with
 _DENSITY = "log_density"
 _KIND = "metropolis_hastings"
@@ -120,39 +120,22 @@ class MetropolisRun:
         return {name: _diagnosed(values) for name, values in self._values.items()}
 
     def _r_hat(self, name: str) -> float:
-        if self._values[name].dtype == bool:
-            return float(split_r_hat(IndicatorCounts.from_draws(self._values[name])))
         found = self._diagnoses[name]
-        assert isinstance(found, RealDiagnosis)
-        return found.r_hat
+        return found.r_hat if isinstance(found, RealDiagnosis) else float(_quick_r_hat(self._values[name]))
 
     def _judge(self) -> tuple[bool | None, str, str]:
         n_chains, n_draws = self.trace["acceptance"].shape
-        longer = f"Run longer: draws={4 * n_draws}."
         if n_chains == 1:
             return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
-        changed = {name for name, values in self._values.items() if (values != values.ravel()[0]).any()}
+        changed = [name for name, values in self._values.items() if (values != values.ravel()[0]).any()]
         if not changed:
             return None, "nothing ever changed", "Propose smaller steps, or begin where the target has its mass."
         asked = [name for name in self._values if name != _DENSITY] if self._named else []
         still = [name for name in asked if name not in changed]
         if still:
             return None, f"{still[0]} never changed", "Run longer, or leave it out if it is constant."
-        r_hats = {name: self._r_hat(name) for name in self._values if name in changed}
-        worst = max(r_hats, key=lambda name: np.nan_to_num(r_hats[name], nan=np.inf))
-        if not r_hats[worst] <= _R_HAT_LIMIT:
-            reason = f"the chains disagree about {worst}: R-hat {r_hats[worst]:.4f} (limit {_R_HAT_LIMIT})"
-            return False, reason, f"{longer} If it stays so, there are modes between which they do not move."
-        sizes = {name: self._effective(name) for name in changed}
-        slowest = min(sizes, key=lambda name: sizes[name])
-        if sizes[slowest] < _LEAST_ESS:
-            reason = f"{slowest} has only {sizes[slowest]:.0f} effective draws (at least {_LEAST_ESS:.0f} are wanted)"
-            return False, reason, longer
-        reason = (
-            f"{n_chains} chains agree (largest R-hat {r_hats[worst]:.4f}); the slowest quantity has "
-            f"{sizes[slowest]:.0f} effective draws"
-        )
-        return True, reason, ""
+        r_hat, ess = [self._r_hat(name) for name in changed], [self._effective(name) for name in changed]
+        return judge_chains(changed, r_hat, ess, n_chains, n_draws, "quantity")
 
     def _effective(self, name: str) -> float:
         found = self._diagnoses[name]
