@@ -31,6 +31,8 @@ from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import LogisticFactor, RootFactor, log_logistic
 from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_rows import distinct_rows
+from doxa.parameters.targets import log_gamma_draws
+from doxa.parameters.variational.hidden.blocks import all_configurations
 
 __all__ = [
     "Centre",
@@ -47,7 +49,6 @@ __all__ = [
 
 
 _MOST_COUNTED = 16  # parents; above, tables of counts would not stay in the cache
-_TINY = float(np.finfo(np.float64).tiny)
 
 Bits: TypeAlias = NDArray[np.int8]
 Floats: TypeAlias = NDArray[np.float64]
@@ -97,7 +98,7 @@ class CompletedFamily:
         self._digits = 2.0 ** np.arange(n_parents)
         self._counted = n_parents < _MOST_COUNTED and 2**n_parents <= len(parents) + len(share)
         if self._counted:
-            parents = (np.arange(2**n_parents)[:, None] >> np.arange(n_parents) & 1).astype(np.int8)
+            parents = all_configurations(n_parents)
             index = (family[:, :-1] @ self._digits).astype(np.int32)
         self._cases = np.bincount(index, weights=times, minlength=len(parents)).astype(np.float64, copy=False)
         ones = np.bincount(index, weights=times * (family[:, -1] == 1), minlength=len(parents))
@@ -182,7 +183,7 @@ class LearnedRoots:
 
     def draw(self, cases: Floats, rng: np.random.Generator) -> Floats:
         """Logits (n,) of draws from Beta(1 + ones, 1 + zeros), which may be closer to 0 or 1 than numbers come."""
-        ones, zeros = np.log(np.maximum(rng.standard_gamma(1.0 + cases), _TINY))
+        ones, zeros = log_gamma_draws(1.0 + cases, rng)
         return np.asarray(ones - zeros)
 
     def log_density(self, cases: Floats, logits: Floats) -> float:

@@ -1,16 +1,13 @@
 r"""The hidden cells of a table that matter to some parameters, and which of them are drawn together.
 
 Rows that are equal are kept apart: their cells are independent given the parameters.  Cells without observed
-descendants are left out (they sum to one), and so are those that only given distributions of roots know of.  How cells
-are drawn is in `doxa.parameters.hidden_cells`.
+descendants are left out (they sum to one), and so are those that only given distributions of roots know of.
 
-Hidden cells drawn given the parameters: Gibbs flips of small blocks, in all rows at once.
-
-A block is a few hidden cells of one row.  Given the parameters and all other cells, the :math:`2^b` configurations of b
-cells are weighted by the factors that these are in: those of their nodes and of their nodes' children.  Blocks of
-different rows are independent, so one pass draws the first block of every row, the next the second one, and so on.  The
-logits of all families with hidden cells are kept up to date; a configuration's logit is a few additions away from the
-current one.
+Cells are drawn given the parameters by Gibbs flips of small blocks, in all rows at once.  A block is a few hidden cells
+of one row.  Given the parameters and all other cells, the :math:`2^b` configurations of b cells are weighted by the
+factors that these are in: those of their nodes and of their nodes' children.  Blocks of different rows are independent,
+so one pass draws the first block of every row, the next the second one, and so on.  The logits of all families with
+hidden cells are kept up to date; a configuration's logit is a few additions away from the current one.
 """
 
 from __future__ import annotations
@@ -25,6 +22,7 @@ from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_options import listing
 from doxa.models.logistic_rows import components_of_pattern, distinct_rows
+from doxa.parameters.variational.hidden.blocks import all_configurations
 
 __all__ = ["Batch", "Blocks", "HiddenCells", "block_weights", "find_cells", "flip", "make_blocks"]
 
@@ -230,7 +228,7 @@ class _Layout(NamedTuple):
     def batch(self, nodes: Ints, rows: Ints) -> Batch:
         """Blocks of these nodes (n, b), -1 where there is one to spare, in rows (n,)."""
         n, b = nodes.shape
-        configurations = _configurations(b)
+        configurations = all_configurations(b).astype(np.float64)
         spare = np.full((len(self.cells.place), 1), self.cells.n_cells + 2)
         place = np.concatenate([self.cells.place, spare], axis=1)[rows]
         zero = max(part.stop for part in self.places.values())
@@ -278,7 +276,7 @@ class _Layout(NamedTuple):
 def _given(factor: RootFactor, nodes: Ints, observed: Ints) -> Floats:
     """Log probabilities of a given distribution of roots for every configuration and block, shape (2**b, n)."""
     assert factor.probabilities is not None
-    configurations = _configurations(nodes.shape[1])
+    configurations = all_configurations(nodes.shape[1]).astype(np.float64)
     index = []
     for v in factor.scope:
         own = nodes == v
@@ -286,10 +284,6 @@ def _given(factor: RootFactor, nodes: Ints, observed: Ints) -> Floats:
         index.append(np.where(own.any(axis=1), drawn, observed[:, v]).astype(np.intp))
     with np.errstate(divide="ignore"):  # zeros of a joint table
         return np.asarray(np.log(factor.probabilities[tuple(index)]))
-
-
-def _configurations(n_bits: int) -> Floats:
-    return (np.arange(2**n_bits)[:, None] >> np.arange(n_bits) & 1).astype(np.float64)
 
 
 def _batches(blocks: Mapping[tuple[int, int], list[tuple[tuple[int, ...], Ints]]]) -> Iterator[tuple[Ints, Ints]]:

@@ -15,6 +15,7 @@ and compares chains, does so for them.  The draws themselves are let go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Averaged", "Averages", "Keep", "Levels", "averaging", "check_keep", "levels_of"]
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 Draws: TypeAlias = dict[str, NDArray[Any]]
@@ -129,7 +132,7 @@ class Averaged:
         """Run ``n_steps``, a multiple of ``thin``, and keep the averages."""
         n_kept, some = n_steps // self.thin, max(1, _HELD // self.every)
         pieces: list[Draws] = []
-        info: dict[str, int] = {}
+        info: Counter[str] = Counter()
         for begin in range(0, max(1, n_kept), some):
             n = min(some, n_kept - begin)
             sums: Draws = {}
@@ -138,7 +141,7 @@ class Averaged:
                 state, draws, more = self.sampler.run(state, n * size * self.sampler.thin, rng)
                 for name in self.of:
                     sums[name] = sums.get(name, 0) + self._sums(name, draws, n, size)
-                info = {name: info.get(name, 0) + value for name, value in more.items()}
+                info.update(more)
             pieces.append({name: self._average(total) for name, total in sums.items()})
         return state, {name: np.concatenate([piece[name] for piece in pieces]) for name in self.of}, info
 
@@ -157,7 +160,6 @@ class Averaged:
         return (sums / self.every).astype(np.float32 if sums.dtype == np.int64 else np.float64)
 
 
-Floats: TypeAlias = NDArray[np.float64]
 Levels: TypeAlias = tuple[tuple[float, ...], ...]  # for each parameter of a part
 
 _SCORES = np.linspace(-3, 3, 25)  # normal scores of the quantiles: a cubic between them is off by about 0.0001 at most
@@ -205,7 +207,6 @@ def check_keep(keep: object) -> None:
     """ArgumentTypeError unless draws are to be kept, or averages."""
     if not isinstance(keep, Averages) and keep != "draws":
         raise ArgumentTypeError(f"keep is {keep!r}; it must be 'draws' or doxa.parameters.Averages(every=100)")
-    return
 
 
 def levels_of(packing: Packing, proposal: Proposal | None, sampler: PartSampler, rng: np.random.Generator) -> Levels:

@@ -25,11 +25,12 @@ from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.kernels.kernel import ValueAndGradient
 
-__all__ = ["RegressionTarget", "RootPosterior"]
+__all__ = ["RegressionTarget", "RootPosterior", "log_gamma_draws"]
 
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_TINY = float(np.finfo(np.float64).tiny)
 _DOUBLINGS = 7  # rows of a product: 128, as it may reach e^709
 _ROWS, _AT_ONCE = 1024, 2**16  # rows, and logits: half a megabyte, which stays in the second cache
 
@@ -111,6 +112,11 @@ def _pieces(n: int, size: int) -> Iterator[slice]:
     return (slice(start, min(start + size, n)) for start in range(0, n, max(1, size)))
 
 
+def log_gamma_draws(shapes: Floats | float, rng: np.random.Generator, size: int | None = None) -> Floats:
+    """Logarithms of gamma variables, which may be smaller than numbers are: then of the smallest number."""
+    return np.asarray(np.log(np.maximum(rng.standard_gamma(shapes, size), _TINY)))
+
+
 @dataclass(frozen=True)
 class RootPosterior:
     """Posterior of a root observed in every row that tells of it: Beta(1 + ones, 1 + zeros), as a law of the logit.
@@ -133,9 +139,8 @@ class RootPosterior:
 
     def sample(self, n: int, rng: np.random.Generator) -> Floats:
         """``n`` independent logits, shape (n, 1)."""
-        one, zero = rng.standard_gamma(1.0 + self.ones, n), rng.standard_gamma(1.0 + self.zeros, n)
-        tiny = np.finfo(np.float64).tiny
-        return np.asarray(np.log(np.maximum(one, tiny)) - np.log(np.maximum(zero, tiny)))[:, None]
+        one, zero = (log_gamma_draws(1.0 + cases, rng, n) for cases in (self.ones, self.zeros))
+        return (one - zero)[:, None]
 
     def chains(self, trace: Trace, k: int) -> Floats:
         """Independent logits, (chain, draw, 1), beside other parts of a run, this one being part k of them.
@@ -146,7 +151,7 @@ class RootPosterior:
         n_chains, n_draws = theta.shape[0] * theta.shape[2], theta.shape[1]
         rng = np.random.default_rng(np.random.SeedSequence(trace.entropy, spawn_key=(k, 3)))
         shapes = np.broadcast_to([1.0 + self.ones, 1.0 + self.zeros], (n_draws, n_chains, 2))
-        logs = np.log(np.maximum(rng.standard_gamma(shapes), np.finfo(np.float64).tiny))
+        logs = log_gamma_draws(shapes, rng)
         return np.asarray((logs[..., 0] - logs[..., 1]).T[..., None])
 
     def log_density(self, thetas: Floats) -> Floats:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
@@ -80,20 +81,20 @@ class AsSettled(list[Any]):
     """States that are as settled as those that they replace: the warm-up need not go on for them."""
 
 
+@dataclass
 class _Pending:
     """What one chain did since the last commit."""
 
-    def __init__(self) -> None:
-        self.n_steps = 0
-        self.parts: list[Draws] = []
-        self.info: dict[str, int] = {}
+    n_steps: int = 0
+    parts: list[Draws] = field(default_factory=list)
+    info: Counter[str] = field(default_factory=Counter)
 
     def add(self, n_steps: int, draws: Draws | None, info: dict[str, int]) -> None:
         """One more block; warm-up blocks bring no draws and are not counted."""
         self.n_steps += n_steps
         if draws is not None:
             self.parts.append(draws)
-            _add(self.info, info)
+            self.info.update(info)
 
 
 class _Kept:
@@ -172,7 +173,7 @@ class Runner:
         self.chains: list[_Chain] = []
         self.epoch_chains: list[_Chain] = []  # where they stood when the latest epoch of the warm-up began
         self.kept = _Kept()
-        self.counts: list[dict[str, int]] = [{} for _ in range(chains)]
+        self.counts: list[Counter[str]] = [Counter() for _ in range(chains)]
         self.spent = Spent(0.0)
         self.n_kept = self.n_warmup = 0
         self.n_starts = 1  # more if the chains started over (`start_over`)
@@ -403,7 +404,7 @@ class Runner:
         if wanted:
             self.kept.add([block_draws for _, block_draws, *_ in results], wanted)
             for count, (_, _, info, _) in zip(self.counts, results, strict=True):
-                _add(count, info)
+                count.update(info)
         to_store = phase == "sampling" and self.store is not None
         for pending, (_, block_draws, info, _) in zip(self.pending, results, strict=True):
             pending.add(size * self.sampler.thin, block_draws if to_store else None, info)
@@ -510,8 +511,3 @@ def run_block(sampler: Sampler[Any], chain: _Chain, n_steps: int) -> tuple[_Chai
 def is_compiled(sampler: Sampler[Any]) -> bool:
     """Whether a sampler is a compiled loop; one of arrays and matrix products says ``is_compiled = False``."""
     return bool(getattr(sampler, "is_compiled", True))
-
-
-def _add(totals: dict[str, int], info: dict[str, int]) -> None:
-    for name, value in info.items():
-        totals[name] = totals.get(name, 0) + value

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from doxa.errors import WorkersLostError
@@ -48,21 +48,11 @@ def run_in_parallel(task: Task, chains: int, workers: int | None) -> Iterator[Ca
         By the function, where workers die again and again, or the cluster is gone.
     """
     backend = _active_backend()
-    crew: _Crew = _Pool(task, chains, workers) if getattr(backend, "client", None) is None else _Cluster(task, backend)
+    crew = _Pool(task, chains, workers) if getattr(backend, "client", None) is None else _Cluster(task, backend)
     try:
         yield crew.run_all
     finally:
         crew.close()
-
-
-class _Crew(Protocol):
-    """Who does the tasks."""
-
-    def run_all(self, common: Any, own: Iterable[Any], more: Any) -> list[Any]:
-        """The results of all, in order."""
-
-    def close(self) -> None:
-        """Let the workers go."""
 
 
 class _Shared:
