@@ -2,9 +2,8 @@
 
 A complete family has a Gaussian; a complete root its exact Beta, in the logit of its probability; parts with hidden
 values a mixture of t distributions around the modes that were found.  Families that share a learned scale have such
-mixtures too, in the coordinates that suit them best.
-
-Variational approximations of parts with hidden values: what they propose, and their bound on the evidence.
+mixtures too, in the coordinates that suit them best.  Variational approximations of parts with hidden values have a
+bound on the evidence, `joint_bound`, as well.
 """
 
 from __future__ import annotations
@@ -67,6 +66,8 @@ __all__ = [
     "in_order",
     "joint_bound",
 ]
+
+Floats: TypeAlias = NDArray[np.float64]
 
 
 HIDDEN_FORMS = ("unconstrained", "structured", "mean_field")
@@ -160,8 +161,6 @@ def _component(target: JointTarget, result: HiddenPosterior | SequentialHiddenPo
             factors.append(result.gaussians[node].cholesky)
     return Student(np.concatenate(means), block_diag(*factors), np.inf)
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 APPROXIMATIONS: dict[str, Callable[[LogisticRegressionProblem], GaussianPosterior]] = {
     "optimal": optimal_posterior,

@@ -226,7 +226,7 @@ def first_good_rung(target: SmoothTarget, gaussian: GaussianProposal, rng: np.ra
         pairs = judge_pilot(draw_pairs(target, symmetric, PILOT_DRAWS, rng).log_weights)
         if pairs.good and pairs.efficiency >= _FLIP_EFFICIENCY:
             return Rung("flip", Flip(symmetric), symmetric, 1, pilot, f"{poor}, but flips are: {pairs}", None, known)
-    walkers = start_at(target, np.asarray(gaussian.sample(tuning_walkers(target), rng)))
+    walkers = start_at(target, gaussian.sample(tuning_walkers(target), rng))
     if not long:
         split, walkers, report = tuned_split(target, gaussian, walkers, rng)
         poor = f"{poor}; Hamiltonian steps under it are accepted with probability {report.acceptance:.2f}"

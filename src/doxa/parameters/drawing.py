@@ -1,7 +1,5 @@
 """Drawing from the parts of a posterior, each by its own kernel, in one run of the driver's.
 
-Diagnoses of many coefficients, and what of them is not accurate enough yet.
-
 Each diagnosis of `doxa.estimates.diagnose_real` takes thousandths of a second.  At every look of a run over hundreds of
 coefficients only those are diagnosed that look worst by cheap stand-ins, computed for all at once: split R-hat without
 ranks, and effective draws by batch means.
@@ -25,14 +23,13 @@ from doxa.estimates.trace import Trace
 from doxa.parameters.approximate import Approximated
 from doxa.parameters.cascade import Rung
 from doxa.parameters.keeping import Levels
-from doxa.parameters.kernels.kernel import values_at
+from doxa.parameters.kernels.kernel import Function, values_at
 from doxa.parameters.samplers import TURN, ChainSampler, PartsSampler
 from doxa.parameters.targets import RootPosterior
 from doxa.sampling.driver import Run, Sampler, Schedule, run_chains
 
 if TYPE_CHECKING:
     from doxa.estimates.store import RunWriter
-    from doxa.sampling.importance_proposals import Proposal
 
 __all__ = [
     "PlannedPart",
@@ -166,7 +163,7 @@ def _sampler(found: Approximated, rung: Rung, walkers: int, most: int) -> Any:
         return rung.sampler
     target = found.target
     if rung.method == "variational":
-        target = _AsTarget(found.proposal, target.n_dimensions)
+        target = Function(found.proposal.log_density, target.n_dimensions)
     return ChainSampler(target, rung.kernel, rung.start, walkers, most=most)
 
 
@@ -225,13 +222,3 @@ def log_evidence(planned: PlannedPart, trace: Trace, k: int, rng: np.random.Gene
     inside = inside - proposal.log_density(thetas.reshape(-1, thetas.shape[-1])).reshape(inside.shape)
     sample = np.asarray(proposal.sample(min(inside.size, _MOST_EVIDENCE_DRAWS), rng))
     return bridge(inside, values_at(planned.found.target, sample) - proposal.log_density(sample))
-
-
-class _AsTarget(NamedTuple):
-    """A proposal as a target."""
-
-    proposal: Proposal
-    n_dimensions: int
-
-    def log_density(self, thetas: np.ndarray) -> np.ndarray:
-        return self.proposal.log_density(thetas)

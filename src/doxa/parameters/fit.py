@@ -1,9 +1,4 @@
-"""`fit`: from a network and a table to the posterior of the network's parameters.
-
-A bound on the weights of a part's independent proposals: corollary 1 of de Freitas et al. (2001), corrected.
-
-`load`: the posterior of a fit's run file, and its approximations where the table is given.
-"""
+"""From a network and a table to the posterior of the network's parameters: `fit`; from a run file: `resume`, `load`."""
 
 from __future__ import annotations
 
@@ -61,7 +56,8 @@ __all__ = ["approximations_of", "fit", "load", "log_beta", "make_plan", "max_log
 def log_beta(found: Approximated, rung: Rung) -> float:
     """Bound on the log weights (nats) of a regression's independent proposals; infinite for anything else.
 
-    The likelihood is at most that of the saturated model, and any Gaussian's variational bound is below the evidence.
+    Corollary 1 of de Freitas et al. (2001), corrected (`doxa.parameters.kernels.ergodicity`).  The likelihood is at
+    most that of the saturated model, and any Gaussian's variational bound is below the evidence.
     """
     share = 0.0 if rung.reach is None else rung.reach.share
     if rung.method != "independence" or not share or not isinstance(found.target, RegressionTarget):

@@ -294,8 +294,6 @@ class FittedParameters(ABC):
         >>> doxa.fit(network, doxa.datasets.load("reinis"), seed=1).baseline().agrees
         True
         """
-        from doxa.parameters.fitted import fit_baseline
-
         return fit_baseline(self, self._approximations, n, seed)
 
     def part(self, node: str) -> PartReport:

@@ -57,6 +57,8 @@ from doxa.sampling.importance_weights import normalised_weights
 
 __all__ = ["METHODS", "Component", "choose", "components_of", "moments_of", "one_at_a_time"]
 
+Floats: TypeAlias = NDArray[np.float64]
+
 _MOST = 8  # components: more of them are pieces of a bent mode, and each has a kernel to be tuned
 _EQUALLY = 0.5  # of the choices are made without regard to weights, so that a light mode too is moved about in
 _MOMENTS = 4000  # draws that tell how wide all components are together
@@ -124,8 +126,6 @@ def _as_gaussian(part: Student) -> Gaussian:
     wider = 1.0 if np.isinf(part.df) else np.sqrt(part.df / (part.df - 2))
     return Gaussian(part.mean, wider * part.cholesky)
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _FEWEST_RUNGS, _RUNGS, _MORE_RUNGS = 8, 12, 8  # of the ladder of powers: at first, and at most; more a coordinate
 _LEAST_POWER = 0.02  # before 0, with which the ladder ends
@@ -435,9 +435,7 @@ def _root(covariance: Floats) -> Floats:
 
 
 def _walkers(found: Approximated, rng: np.random.Generator) -> Walkers:
-    return start_at(
-        found.target, np.asarray(found.proposal.sample(tuning_walkers(found.target), rng), dtype=np.float64)
-    )
+    return start_at(found.target, found.proposal.sample(tuning_walkers(found.target), rng))
 
 
 METHODS: dict[str, Callable[..., Rung]] = {  # of an Approximated and a generator; options and labels may follow

@@ -29,10 +29,9 @@ from doxa.parameters.targets import RootPosterior
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.estimates.trace import Trace
     from doxa.models import LogisticNetwork
 
-__all__ = ["ParameterPosterior", "draws_to_arviz", "predict_cells", "read_new_rows", "recode"]
+__all__ = ["ParameterPosterior", "predict_cells", "read_new_rows", "recode"]
 
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -121,21 +120,6 @@ def _described(probabilities: Floats) -> tuple[float, float, float, float, float
     estimate = batch_means_error(probabilities)
     lower, upper = np.quantile(probabilities, (0.025, 0.975))
     return estimate.value, estimate.mcse, float(probabilities.std(ddof=1)), float(lower), float(upper)
-
-
-def draws_to_arviz(
-    network: LogisticNetwork, draws: Mapping[str, NDArray[np.float64]], method: str, trace: Trace
-) -> Any:
-    """See `doxa.ParameterPosterior.to_arviz`; ``trace`` is the one that the draws (chain, draw, coefficient) are of."""
-    try:
-        from arviz_base import from_dict
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("to_arviz needs the package arviz-base: pip install 'doxa[arviz]'") from error
-    dims = {node: [f"{node} coefficient"] for node in draws}
-    coords = {f"{node} coefficient": list(network.coefficients(node)) for node in draws}
-    tree = from_dict({"posterior": dict(draws)}, coords=coords, dims=dims)
-    tree["posterior"].attrs.update(method=method, thin=trace.thin, n_warmup=trace.n_warmup, seed=str(trace.entropy))
-    return tree
 
 
 _PREDICTED_WITH = 2000  # draws of all chains, evenly spaced; more would narrow errors that are small already
@@ -252,10 +236,17 @@ class ParameterPosterior(FittedParameters):
         MissingExtraError
             If arviz-base is not installed (``pip install 'doxa[arviz]'``).
         """
-        from doxa.parameters.posterior import draws_to_arviz
-
+        try:
+            from arviz_base import from_dict
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("to_arviz needs the package arviz-base: pip install 'doxa[arviz]'") from error
         draws = {node: self.draws(node) for node in self.network.parameters}
-        return draws_to_arviz(self.network, draws, str(self.report.method), self.trace)
+        dims = {node: [f"{node} coefficient"] for node in draws}
+        coords = {f"{node} coefficient": list(self.network.coefficients(node)) for node in draws}
+        tree = from_dict({"posterior": draws}, coords=coords, dims=dims)
+        made = {"method": str(self.report.method), "thin": self.trace.thin, "n_warmup": self.trace.n_warmup}
+        tree["posterior"].attrs.update(made, seed=str(self.trace.entropy))
+        return tree
 
     def to_frame(self) -> pd.DataFrame:
         """Draws as a plain frame: ``chain, draw``, and a column ``node: coefficient`` for each parameter."""

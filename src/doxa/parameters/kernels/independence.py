@@ -44,6 +44,8 @@ from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Exchanging", "Independence", "Jump", "accept_in_turn"]
 
+Floats: TypeAlias = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Independence:
@@ -192,9 +194,6 @@ def exchanged(target: Target, walkers: Walkers, matrix: NDArray[np.float64], rng
     """Walkers after an exchange that is proposed to half of them."""
     proposed = np.where(rng.random((len(walkers.thetas), 1)) < 0.5, walkers.thetas @ matrix.T, walkers.thetas)
     return decide(target, walkers, proposed, 0.0, rng)[0]
-
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

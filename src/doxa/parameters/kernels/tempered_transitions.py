@@ -36,6 +36,8 @@ from doxa.parameters.kernels.kernel import (
 
 __all__ = ["Reference", "SmoothTempered", "Tempered", "TemperedTransitions", "at_power", "tempered"]
 
+Floats: TypeAlias = NDArray[np.float64]
+
 
 @dataclass(frozen=True, eq=False)
 class Reference:
@@ -156,9 +158,6 @@ def at_power(target: Target, beta: float, reference: GaussianProposal | Referenc
     """The tempered target; with a gradient if ``target`` has one."""
     kind = SmoothTempered if isinstance(target, SmoothTarget) else Tempered
     return kind(target, beta, reference)
-
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
