@@ -27,6 +27,7 @@ from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.variational.bound import expected_log_bound, expected_log_logistic, lambda_of
 from doxa.parameters.variational.whitened import (
     Whitened,
+    conditioned,
     covariance_factor,
     divergence,
     extrapolate,
@@ -52,17 +53,11 @@ class BatchState(NamedTuple):
 
 
 def init(problem: Whitened, xi: _Floats | None = None) -> BatchState:
-    """State at ``xi``; by default the root mean square of each logit under the prior.
-
-    ``ridge`` is the precision of a Gaussian prior, about 0, of loadings and biases where positions are whitened; only
-    there they have a scale.
-    """
+    """State at ``xi``; by default the root mean square of each logit under the prior."""
     if xi is None:
         xi = np.sqrt(problem.offset**2 + (problem.rows**2).sum(axis=1))
     rows, offset, counts = problem.rows, problem.offset, problem.counts
-    weights = 2 * counts * lambda_of(xi)
-    factor = covariance_factor(rows, weights)
-    mean = factor @ (factor.T @ (rows.T @ (counts / 2 - weights * offset)))  # eq. 11; de Freitas et al. 2001, 3.2
+    mean, factor = conditioned(rows, offset, 2 * counts * lambda_of(xi), counts / 2)  # eq. 11; de Freitas et al., 3.2
     centre = offset + rows @ mean
     second = centre * centre + row_variances(rows, factor)
     log_bound = float(counts @ expected_log_bound(centre, second, xi)) - divergence(mean, factor)

@@ -7,8 +7,7 @@ With :math:`\lambda(\xi) = \tanh(\xi / 2) / (4 \xi)`, for every h and :math:`\xi
 
 with equality where :math:`\xi^2 = h^2`, as the left side is h / 2 plus a convex function of :math:`h^2` and the right
 side its tangent.  (Eq. 6 prints the tanh term with the wrong sign; eq. 7 is right.)  What follows for posteriors is in
-`doxa.parameters.variational.bound`, `doxa.parameters.variational.batch` and
-`doxa.parameters.variational.sequential`.
+`doxa.parameters.variational.batch` and `doxa.parameters.variational.sequential`.
 
 Expectations of log g and its derivatives under a Gaussian logit, to nine digits whatever its mean and variance.
 
@@ -21,11 +20,10 @@ need both.
 One row under a Gaussian: the bound on its predictive probability, and the posterior that goes with it.
 
 A row's signed logit h has a Gaussian law with mean m and variance v (Jaakkola & Jordan 2000, eq. 16), which is all that
-matters of the d coefficients.  The bound of `doxa.parameters.variational.bound` makes its law given the outcome
-Gaussian too (eqs. 10 and 11), and xi is chosen by EM (eq. 12 and appendix A), each step raising the bound on the
-predictive probability (eq. 14). That is a bound on the probability under *this* Gaussian; if the Gaussian is itself an
-approximation to a posterior, it bounds nothing about the true predictive.  Passing over many rows is in
-`doxa.parameters.variational.sequential`.
+matters of the d coefficients.  The bound makes its law given the outcome Gaussian too (eqs. 10 and 11), and xi is
+chosen by EM (eq. 12 and appendix A), each step raising the bound on the predictive probability (eq. 14). That is a
+bound on the probability under *this* Gaussian; if the Gaussian is itself an approximation to a posterior, it bounds
+nothing about the true predictive.  Passing over many rows is in `doxa.parameters.variational.sequential`.
 """
 
 from __future__ import annotations

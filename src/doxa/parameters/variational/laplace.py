@@ -216,8 +216,7 @@ def maximum_likelihood(
     check_positive("tolerance", tolerance)
     max_iterations = check_whole("max_iterations", max_iterations, 1)
     memory = check_whole("memory", memory, 0, "; 0 is the paper's algorithm")
-    scale = np.abs(problem.design).max(axis=0, initial=0.0)
-    scale[scale == 0] = 1.0
+    scale = _column_sizes(problem)
     rows, offset = problem.sign[:, None] * problem.design / scale, problem.sign * problem.offset
     separation = find_separation(problem)
     limit = max_iterations if separation is None else min(max_iterations, _STEPS_IF_SEPARATED)
@@ -255,6 +254,12 @@ def _step(rows: _Floats, counts: _Floats, logits: _Floats) -> tuple[_Floats, flo
     return vectors[:, kept] @ (pushes / values[kept]), 0.5 * float(pushes @ (pushes / values[kept]))
 
 
+def _column_sizes(problem: LogisticRegressionProblem) -> _Floats:
+    """The largest size in each column, by which it is divided; 1 for a column of zeros."""
+    largest = np.abs(problem.design).max(axis=0, initial=0.0)
+    return np.where(largest == 0, 1.0, largest)
+
+
 def find_separation(problem: LogisticRegressionProblem) -> _Floats | None:
     """A direction b, shape (d,), with s_t x_t' b >= 0 for all rows and > 0 for some, or None if there is none.
 
@@ -263,8 +268,7 @@ def find_separation(problem: LogisticRegressionProblem) -> _Floats | None:
     """
     from scipy.optimize import linprog
 
-    scale = np.abs(problem.design).max(axis=0, initial=0.0)
-    scale[scale == 0] = 1.0
+    scale = _column_sizes(problem)
     rows = problem.sign[:, None] * problem.design / scale
     size = np.abs(rows).max(axis=1)
     rows = rows[size > 0] / size[size > 0, None]

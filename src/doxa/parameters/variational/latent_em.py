@@ -103,11 +103,6 @@ class EMResult(NamedTuple):
     converged: bool
 
 
-def moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats) -> Moments:
-    """Posterior and bound of each row at ``xi`` (eqs. 36 and 37; the bound is eq. 14's, for all cells of a row)."""
-    return _moments(rows, parameters, xi)
-
-
 def init(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = None, *, ridge: float = 0.0) -> TraitState:
     """State at ``xi``; by default the root mean square of each logit under the prior.
 
@@ -147,7 +142,7 @@ def settle(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = N
     active = np.arange(len(xi))
     for _ in range(_MOST_STEPS):
         part = BinaryRows(rows.half[active], rows.seen[active], rows.counts[active])
-        new = _moments(part, parameters, xi[active], with_bound=False).next_xi
+        new = moments(part, parameters, xi[active], with_bound=False).next_xi
         moves = np.abs(new - xi[active]) > _SETTLED * (1 + new)
         xi[active] = new
         active = active[moves.any(axis=1)]
@@ -229,7 +224,8 @@ def whitened(parameters: TraitParameters) -> tuple[_Floats, _Floats]:
     return loadings @ root, biases + loadings @ mean
 
 
-def _moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats, with_bound: bool = True) -> Moments:
+def moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats, *, with_bound: bool = True) -> Moments:
+    """Posterior and bound of each row at ``xi`` (eqs. 36 and 37; the bound is eq. 14's, for all cells of a row)."""
     n, p = rows.half.shape
     loadings, biases = whitened(parameters)
     k = loadings.shape[1]

@@ -251,8 +251,9 @@ class LatentTrait:
         LatentPosterior
         """
         rows, row_index, _ = code_rows(data, None, self._coding or Coding(self.names, None))
-        found = self._posterior(rows)
-        return LatentPosterior(*(part[row_index] for part in found))
+        found, root = self._moments(rows), self.prior_root
+        mean, covariance = self.prior_mean + found.mean @ root.T, root @ found.covariance @ root.T
+        return LatentPosterior(mean[row_index], covariance[row_index], found.log_bound[row_index])
 
     def probabilities(self, data: Any) -> _Floats:
         """Probability that each cell is 1 given the observed cells of its row, shape (n_rows, p).
@@ -297,11 +298,6 @@ class LatentTrait:
         if self.spacing is not None:
             return grid_moments(rows, self._parameters, grid(self.n_components, self.spacing))
         return settle(rows, self._parameters).rows
-
-    def _posterior(self, rows: BinaryRows) -> LatentPosterior:
-        root = self.prior_root
-        found = self._moments(rows)
-        return LatentPosterior(self.prior_mean + found.mean @ root.T, root @ found.covariance @ root.T, found.log_bound)
 
 
 def _averaged_logistic(mean: _Floats, variance: _Floats) -> _Floats:

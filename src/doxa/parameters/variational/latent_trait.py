@@ -19,13 +19,10 @@ loadings are large, which pulls loadings towards 0, the more so the fewer column
 loadings in two dimensions (3000 rows, medians of five draws) it found 60% with 8 columns, 72% with 20, 89% with 50 and
 96% with 150; the likelihood by quadrature, which is the default in one and two dimensions, found 103% with 8 and 99%
 with 20.  The algorithms are in `doxa.parameters.variational.latent_em` and
-`doxa.parameters.variational.latent_quadrature`, which also says what a fitted model can be asked; the map of the
-positions is `doxa.parameters.variational.latent_trait`'s.
+`doxa.parameters.variational.latent_quadrature`, which also says what a fitted model can be asked.
 
-A map of binary data: each row at the mean of its latent position, with an ellipse for what its cells leave open.
-
-The positions are those of the latent trait model (Jaakkola & Jordan 2000, section 6; Tipping 1999 drew such maps).
-Rows that answer alike lie close together.  Pictures are made in `doxa.plots.latent_map`.
+`latent_map` puts each row at the mean of its latent position, with an ellipse for what its cells leave open (Tipping
+1999 drew such maps): rows that answer alike lie close together.  Pictures are made in `doxa.plots.latent_map`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ each Gaussian is exactly.  The result depends on the order of the rows, and how 
 The order in which a single pass takes the cases of a table, which collapsed rows do not have.
 
 Each case of a pass meets what the cases before it left, so the order matters, and equal cases in a row are the worst of
-all orders (`doxa.parameters.variational.sequential`).  A table that was read row by row has an order; one that was
+all orders (see `sequential_posterior`).  A table that was read row by row has an order; one that was
 counted, or made from counts, has none that means anything.
 
 One pass over the rows: each replaces the Gaussian before it by one that has seen its outcome.
@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.variational.bound import best_xi, lambda_of, row_bound_at
-from doxa.parameters.variational.whitened import covariance_factor, to_posterior, whiten
+from doxa.parameters.variational.whitened import conditioned, to_posterior, whiten
 from doxa.sampling.gaussian import GaussianPosterior
 
 if TYPE_CHECKING:
@@ -121,8 +121,7 @@ def one_pass(
             pulls[t] += pull
             trace.append(log_predictive)
     # The rows' weights and pulls say it all; summing them afresh removes what rounding did on the way.
-    factor = covariance_factor(rows, weights)
-    mean = factor @ (factor.T @ (rows.T @ (pulls - weights * offset)))
+    mean, factor = conditioned(rows, offset, weights, pulls)
     return to_posterior(
         whitened,
         mean,

@@ -24,7 +24,16 @@ from scipy.linalg.lapack import dpotrf, dtrtri
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.sampling.gaussian import GaussianPosterior
 
-__all__ = ["Whitened", "covariance_factor", "divergence", "extrapolate", "row_variances", "to_posterior", "whiten"]
+__all__ = [
+    "Whitened",
+    "conditioned",
+    "covariance_factor",
+    "divergence",
+    "extrapolate",
+    "row_variances",
+    "to_posterior",
+    "whiten",
+]
 
 
 def extrapolate(changes: list[NDArray[np.float64]], ends: list[NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -73,6 +82,12 @@ def covariance_factor(rows: _Floats, weights: _Floats) -> _Floats:
         factor = upper[:d].T * np.where(np.diag(upper) < 0, -1.0, 1.0)
     inverse, _ = dtrtri(factor, lower=1)
     return np.ascontiguousarray(inverse[::-1, ::-1].T)
+
+
+def conditioned(rows: _Floats, offset: _Floats, weights: _Floats, pulls: _Floats) -> tuple[_Floats, _Floats]:
+    """Mean (d,) and factor (d, d) of the posterior where each row's log likelihood is -w h^2 / 2 + p h in its logit."""
+    factor = covariance_factor(rows, weights)
+    return factor @ (factor.T @ (rows.T @ (pulls - weights * offset))), factor
 
 
 def row_variances(rows: _Floats, factor: _Floats) -> _Floats:

@@ -31,7 +31,7 @@ __all__ = [
     "FamilyTerms",
     "LearnedRoot",
     "RootFit",
-    "impossible_row",
+    "log_given_observed",
     "log_given_roots",
     "signs_of",
 ]
@@ -101,11 +101,20 @@ def log_given_roots(
                     logs = np.log(factor.probabilities[tuple(np.moveaxis(cells, 2, 0))])
                 out[block.place] += logs.ravel()
                 if np.isneginf(logs).all(axis=1).any():
-                    raise impossible_row(factor, names)
+                    raise _impossible_row(factor, names)
     return out
 
 
-def impossible_row(factor: RootFactor, names: Sequence[str]) -> ArgumentError:
+def log_given_observed(factor: RootFactor, codes: Bits, names: Sequence[str]) -> _Floats:
+    """Log probabilities (nats) of rows that observe all roots of a given table, codes (n, n_scope); shape (n,)."""
+    assert factor.probabilities is not None
+    probabilities = factor.probabilities[tuple(codes.T)]
+    if (probabilities == 0).any():
+        raise _impossible_row(factor, names)
+    return np.asarray(np.log(probabilities))
+
+
+def _impossible_row(factor: RootFactor, names: Sequence[str]) -> ArgumentError:
     """What to raise where a given table says that a row cannot be."""
     nodes = listing([names[v] for v in factor.scope])
     return ArgumentError(

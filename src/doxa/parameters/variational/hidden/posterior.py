@@ -4,7 +4,7 @@ Jaakkola & Jordan (2000, section 5.2 and appendix B) bound the logistic factors 
 over what is missing by a q-transformation; the posterior is then a Gaussian for each node.  De Freitas et al. (2001,
 section 3.3) use the factorised q.  What is maximised is in `doxa.parameters.variational.hidden.ascent`; the forms of q
 are in `doxa.parameters.variational.hidden.blocks`; families with a xi for each configuration and with one for each row
-are in `doxa.parameters.variational.hidden.problem` and `doxa.parameters.variational.hidden.problem`.
+in `doxa.parameters.variational.hidden.problem`.
 
 Corrected here: eqs. 7 and 8 of de Freitas et al. (see `doxa.parameters.variational.hidden.problem`), and the factors of
 hidden roots, which they leave out of eq. 5.  Missing cells without observed descendants have no part in q, where they
@@ -18,9 +18,9 @@ data; so modes come in sets that mirror each other, as alike as the priors of th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,10 +36,9 @@ from doxa.parameters.variational.hidden.starts import (
     begin_at,
     begin_from,
     block_marginals,
-    draw_coefficients,
-    hidden_nodes,
+    check_rng,
+    drawn_starts,
     predict_rest,
-    relabelled,
 )
 from doxa.parameters.variational.whitened import to_posterior
 from doxa.sampling.gaussian import Gaussian, GaussianPosterior
@@ -50,13 +49,15 @@ if TYPE_CHECKING:
 __all__ = [
     "HiddenPosterior",
     "ascend_from",
+    "different_optima",
     "hidden_posterior",
     "hidden_posteriors",
     "joint_gaussian",
     "mixture_weights",
-    "same_optimum",
 ]
 
+
+Found = TypeVar("Found", "HiddenPosterior", "SequentialHiddenPosterior")
 
 _SAME = 0.1  # standard deviations: nearer Gaussians are one
 
@@ -201,14 +202,11 @@ def hidden_posterior(
     <HiddenPosterior: unconstrained q, a xi for each configuration, lower bound -131.1504 of the log evidence>
     """
     problem = hidden_problem(network, table, form, xi, group_size, tolerance, max_iterations)
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise ArgumentTypeError(
-            f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
-        )
+    rng = check_rng(rng)
     if isinstance(start, HiddenPosterior):
         fit = begin_from(problem, start.problem, start.gaussians, start.roots, start.cell_probabilities())
     elif start is None or isinstance(start, Mapping):
-        fit = begin_at(problem, start or {}, np.random.default_rng(0) if rng is None else rng)
+        fit = begin_at(problem, start or {}, rng)
     else:
         raise ArgumentTypeError(
             f"start is of type {type(start).__name__}; give a HiddenPosterior or a mapping of nodes to coefficients"
@@ -245,8 +243,19 @@ def ascend_from(problem: HiddenProblem, fit: AscentFit, tolerance: float, max_it
     )
 
 
-def same_optimum(one: Mapping[str, GaussianPosterior], other: Mapping[str, GaussianPosterior]) -> bool:
-    """Whether all means of two results agree to a tenth of a standard deviation."""
+def different_optima(results: Iterable[Found]) -> list[Found]:
+    """The best first; of two that agree to a tenth of a standard deviation in all means, only the better one."""
+    kept: list[Found] = []
+    for new in results:
+        same = next((k for k, old in enumerate(kept) if _agree(old.gaussians, new.gaussians)), None)
+        if same is None:
+            kept.append(new)
+        elif new.log_evidence > kept[same].log_evidence:
+            kept[same] = new
+    return sorted(kept, key=lambda result: -result.log_evidence)
+
+
+def _agree(one: Mapping[str, GaussianPosterior], other: Mapping[str, GaussianPosterior]) -> bool:
     return all(bool((np.abs(mine.mean - other[node].mean) < _SAME * mine.sd).all()) for node, mine in one.items())
 
 
@@ -293,21 +302,10 @@ def hidden_posteriors(
     problem = hidden_problem(network, table, form, xi, group_size, tolerance, max_iterations)
     if not problem.components:
         starts = 1  # one optimum
-    hidden = np.array(hidden_nodes(problem), dtype=np.intp)
-    children = np.random.SeedSequence(seed).spawn(starts)
-    found: list[HiddenPosterior] = []
-    for k in range(starts):
-        rng = np.random.default_rng(children[k // 2 * 2 if hidden.size else k])
-        drawn = draw_coefficients(problem, rng)
-        exchanged = (rng.random(hidden.size) < 0.5) ^ bool(k % 2)
-        coefficients = relabelled(problem, drawn, hidden[exchanged].tolist())
-        new = ascend_from(problem, begin_at(problem, coefficients, rng), tolerance, max_iterations)
-        same = next((j for j, old in enumerate(found) if same_optimum(old.gaussians, new.gaussians)), None)
-        if same is None:
-            found.append(new)
-        elif new.log_evidence > found[same].log_evidence:
-            found[same] = new
-    return sorted(found, key=lambda result: -result.log_evidence)
+    return different_optima(
+        ascend_from(problem, begin_at(problem, coefficients, rng), tolerance, max_iterations)
+        for coefficients, rng in drawn_starts(problem, np.random.SeedSequence(seed).spawn(starts))
+    )
 
 
 def joint_gaussian(result: HiddenPosterior | SequentialHiddenPosterior) -> Gaussian:

@@ -65,11 +65,11 @@ from doxa.parameters.variational.hidden.families import (
     Family,
     FamilyFit,
     LearnedRoot,
-    impossible_row,
+    log_given_observed,
     log_given_roots,
     signs_of,
 )
-from doxa.parameters.variational.whitened import Whitened, covariance_factor, divergence, row_variances
+from doxa.parameters.variational.whitened import Whitened, conditioned, divergence, row_variances
 from doxa.sampling.gaussian import GaussianPosterior
 
 __all__ = ["Form", "HiddenProblem", "RowFamily", "TableFamily", "Xi", "check_form", "hidden_problem"]
@@ -145,8 +145,7 @@ class RowFamily:
         rows = np.concatenate([moments.rows, moments.spread])
         sign = np.concatenate([moments.sign, moments.spread_sign])
         weights = 2 * cases * np.concatenate([slope := lambda_of(xi), slope[moments.owner]])
-        factor = covariance_factor(rows[:, 1:], weights)
-        mean = factor @ (factor.T @ (rows[:, 1:].T @ (cases * sign / 2 - weights * rows[:, 0])))
+        mean, factor = conditioned(rows[:, 1:], rows[:, 0], weights, cases * sign / 2)
         centre, second = moments.of_logit(mean, factor)
         log_bound = float(self._cases @ expected_log_bound(centre, second, xi)) - divergence(mean, factor)
         return FamilyFit(mean, factor, log_bound, np.sqrt(second))
@@ -406,14 +405,16 @@ def hidden_problem(
             if factor.probabilities is None:
                 roots.append(LearnedRoot(str(factor.node), complete, cases, instances))
             else:
-                log_constant += _log_likelihood(factor, complete, cases, names)
+                log_constant += float(cases @ log_given_observed(factor, complete, names))
         elif instances is not None:
             family = kind(factor, network.prior(factor.node), complete, cases, instances)
             rows = family.coordinates.rows(complete[:, :-1])
             whole.append(family.coordinates.whitened(rows, signs_of(complete[:, -1]), cases))
             families.append(family)
         else:
-            problem = _regression(network, factor, complete, cases)
+            design, offset = factor.design(complete[:, :-1])
+            sign, prior = signs_of(complete[:, -1]), network.prior(factor.node)
+            problem = LogisticRegressionProblem(design, sign, cases, offset, *prior)
             settled[factor.node] = batch_posterior(problem, tolerance=tolerance, max_iterations=max_iterations)
             log_constant += settled[factor.node].log_evidence
     given = [factor for factor in factors if isinstance(factor, RootFactor)]
@@ -432,18 +433,3 @@ def check_form(form: str, xi: str, group_size: int | None) -> int | None:
     if group_size is not None:
         raise ArgumentError(f"group_size is {group_size!r} but form is {form!r}; only form='structured' has groups")
     return None if form == "unconstrained" else 1
-
-
-def _log_likelihood(factor: RootFactor, complete: Bits, cases: _Floats, names: tuple[str, ...]) -> float:
-    assert factor.probabilities is not None
-    probabilities = factor.probabilities[tuple(complete.T)]
-    if (probabilities == 0).any():
-        raise impossible_row(factor, names)
-    return float(cases @ np.log(probabilities))
-
-
-def _regression(
-    network: LogisticNetwork, factor: LogisticFactor, complete: Bits, cases: _Floats
-) -> LogisticRegressionProblem:
-    design, offset = factor.design(complete[:, :-1])
-    return LogisticRegressionProblem(design, signs_of(complete[:, -1]), cases, offset, *network.prior(factor.node))

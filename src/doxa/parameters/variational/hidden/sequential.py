@@ -27,24 +27,24 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_rows import ordered_regression
 from doxa.parameters.variational.hidden.pass_layout import Family, Group, PassLayout, State, lay_out_pass
-from doxa.parameters.variational.hidden.posterior import same_optimum
-from doxa.parameters.variational.hidden.problem import Form, Xi, check_form, hidden_problem
+from doxa.parameters.variational.hidden.posterior import different_optima
+from doxa.parameters.variational.hidden.problem import Form, HiddenProblem, Xi, check_form, hidden_problem
 from doxa.parameters.variational.hidden.starts import (
     check_coefficients,
+    check_rng,
     draw_coefficients,
-    hidden_nodes,
+    drawn_starts,
     predict_rest,
-    relabelled,
+    sure,
 )
 from doxa.parameters.variational.sequential import CaseOrder, Order, order_cases, sequential_posterior
-from doxa.parameters.variational.whitened import Whitened, covariance_factor, to_posterior
+from doxa.parameters.variational.whitened import Whitened, conditioned, to_posterior
 from doxa.sampling.gaussian import GaussianPosterior
 
 __all__ = ["SequentialHiddenPosterior", "sequential_hidden_posterior", "sequential_hidden_posteriors"]
 
 _Floats = NDArray[np.float64]
 _SWEEPS = 3  # of q at given coefficients
-_SURE = 1e6  # cases that a given probability of a root counts as
 _LED = 2  # cases that are led for each parameter
 
 
@@ -184,7 +184,7 @@ def sequential_hidden_posterior(
                 "{'heart': [0.0, 1.0]}"
             )
         checked = check_coefficients(network, start)
-        coefficients = _drawn(network, table, plan.rng) | checked
+        coefficients = draw_coefficients(_problem_of_draws(network, table), plan.rng) | checked
     elif led is not None:
         raise ArgumentError(f"led is {led!r} but there is no start to lead cases by; give start, or leave led out")
     limit = None if led is None else check_whole("led", led, 0)
@@ -237,21 +237,8 @@ def sequential_hidden_posteriors(
     plan = _plan(network, table, form, xi, group_size, order, False, rng, tolerance, max_iterations)
     if not any(group.nodes for group in plan.layout.groups):
         return [_run(plan, None, None)]
-    problem = hidden_problem(network, table, "mean_field", "row", None, 1e-10, 1)
-    hidden = np.array(hidden_nodes(problem), dtype=np.intp)
-    found: list[SequentialHiddenPosterior] = []
-    for k in range(starts):
-        rng = np.random.default_rng(children[k // 2 * 2 if hidden.size else k])
-        drawn = draw_coefficients(problem, rng)
-        exchanged = (rng.random(hidden.size) < 0.5) ^ bool(k % 2)
-        coefficients = relabelled(problem, drawn, hidden[exchanged].tolist())
-        new = _run(plan, coefficients, None)
-        same = next((j for j, old in enumerate(found) if same_optimum(old.gaussians, new.gaussians)), None)
-        if same is None:
-            found.append(new)
-        elif new.log_evidence > found[same].log_evidence:
-            found[same] = new
-    return sorted(found, key=lambda result: -result.log_evidence)
+    problem = _problem_of_draws(network, table)
+    return different_optima(_run(plan, coefficients, None) for coefficients, _ in drawn_starts(problem, children))
 
 
 @dataclass(frozen=True)
@@ -283,10 +270,7 @@ def _plan(
 ) -> _Plan:
     if not isinstance(network, LogisticNetwork):
         raise ArgumentTypeError(f"network is of type {type(network).__name__}; it must be a LogisticNetwork")
-    if rng is not None and not isinstance(rng, np.random.Generator):
-        raise ArgumentTypeError(
-            f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
-        )
+    rng = check_rng(rng)
     size = check_form(form, xi, group_size)
     if published and (form, xi) != ("mean_field", "row"):
         raise ArgumentError(
@@ -295,7 +279,6 @@ def _plan(
         )
     check_positive("tolerance", tolerance)
     most = check_whole("max_iterations", max_iterations, 1)
-    rng = np.random.default_rng(0) if rng is None else rng
     layout = lay_out_pass(network, table, size)
     cases = order_cases(table, order, rng)
     settled = {}
@@ -369,8 +352,7 @@ def _gaussian(
     place = slice(family.first, family.first + len(family.configurations))
     weights, pulls = weights[place], pulls[place]
     rows = family.coordinates.rows(family.configurations[:, :-1])
-    factor = covariance_factor(rows[:, 1:], weights)
-    mean = factor @ (factor.T @ (rows[:, 1:].T @ (pulls - weights * rows[:, 0])))
+    mean, factor = conditioned(rows[:, 1:], rows[:, 0], weights, pulls)
     whitened = Whitened(rows[:, 1:], rows[:, 0], weights, family.coordinates.prior_mean, family.coordinates.root)
     return to_posterior(
         whitened,
@@ -414,10 +396,11 @@ def _guide(layout: PassLayout, coefficients: Mapping[str, _Floats]) -> State:
         state.mean[first : first + mean.size] = mean
     for k, node in enumerate(layout.roots):
         if node in coefficients:
-            ones = float(np.clip(coefficients[node][0], 1e-6, 1 - 1e-6))
-            state.beta[k] = _SURE * (1 - ones), _SURE * ones
+            fit = sure(coefficients[node])
+            state.beta[k] = fit.zeros, fit.ones
     return state
 
 
-def _drawn(network: LogisticNetwork, table: Table, rng: np.random.Generator) -> dict[str, _Floats]:
-    return draw_coefficients(hidden_problem(network, table, "mean_field", "row", None, 1e-10, 1), rng)
+def _problem_of_draws(network: LogisticNetwork, table: Table) -> HiddenProblem:
+    """What coefficients are drawn from, in the form that costs least."""
+    return hidden_problem(network, table, "mean_field", "row", None, 1e-10, 1)

@@ -14,12 +14,12 @@ independent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.errors import ArgumentError
+from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_options import listing
@@ -37,11 +37,14 @@ __all__ = [
     "begin_from",
     "block_marginals",
     "check_coefficients",
+    "check_rng",
     "draw_coefficients",
+    "drawn_starts",
     "hidden_nodes",
     "predict_rest",
     "product_of_cells",
     "relabelled",
+    "sure",
 ]
 
 
@@ -170,6 +173,33 @@ def relabelled(problem: HiddenProblem, coefficients: Mapping[str, _Floats], node
     return out
 
 
+def drawn_starts(
+    problem: HiddenProblem, seeds: Sequence[np.random.SeedSequence]
+) -> Iterator[tuple[dict[str, _Floats], np.random.Generator]]:
+    """Coefficients to start at, one for each seed, and the generator that has drawn them.
+
+    Where nodes are hidden, every two are the same draw, with the states of some hidden nodes exchanged in the first,
+    and of all the others in the second.
+    """
+    hidden = np.array(hidden_nodes(problem), dtype=np.intp)
+    for k in range(len(seeds)):
+        rng = np.random.default_rng(seeds[k // 2 * 2 if hidden.size else k])
+        drawn = draw_coefficients(problem, rng)
+        exchanged = (rng.random(hidden.size) < 0.5) ^ bool(k % 2)
+        yield relabelled(problem, drawn, hidden[exchanged].tolist()), rng
+
+
+def check_rng(rng: np.random.Generator | None) -> np.random.Generator:
+    """What draws a start: without a generator the same numbers each time."""
+    if rng is None:
+        return np.random.default_rng(0)
+    if not isinstance(rng, np.random.Generator):
+        raise ArgumentTypeError(
+            f"rng is {rng!r}; it must be a numpy.random.Generator, as numpy.random.default_rng(1) makes"
+        )
+    return rng
+
+
 def begin_at(problem: HiddenProblem, coefficients: Mapping[str, ArrayLike], rng: np.random.Generator) -> AscentFit:
     """Begin at coefficients (and probabilities of learned roots); those that are not given are drawn."""
     ascent = problem.ascent
@@ -179,7 +209,7 @@ def begin_at(problem: HiddenProblem, coefficients: Mapping[str, ArrayLike], rng:
         mean = family.coordinates.to_whitened(points[family.node])
         fits.append(FamilyFit(mean, np.zeros((mean.size, mean.size)), np.nan, np.empty(0)))
     q = ascent.flat_q()
-    roots = [_sure(points[root.node]) if root.node in points else root.fit(q) for root in ascent.roots]
+    roots = [sure(points[root.node]) if root.node in points else root.fit(q) for root in ascent.roots]
     for _ in range(_SWEEPS):
         xi = ascent.best_xi(fits, q)
         q = ascent.better_q(fits, roots, xi, q)
@@ -214,8 +244,9 @@ def _labels(network: LogisticNetwork) -> list[tuple[str, tuple[str, ...]]]:
     return [(node, network.coefficients(node)) for node in network.names]
 
 
-def _sure(probability: _Floats) -> RootFit:
-    ones = float(np.clip(probability[0], 1e-6, 1 - 1e-6))
+def sure(probability: ArrayLike) -> RootFit:
+    """A Beta that is sure of a root's probability, shape (1,)."""
+    ones = float(np.clip(np.asarray(probability)[0], 1e-6, 1 - 1e-6))
     return RootFit(_SURE * ones, _SURE * (1 - ones), np.nan)
 
 
