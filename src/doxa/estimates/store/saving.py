@@ -1,19 +1,15 @@
-"""A finished trace in a new run file, whole or not at all.
-
-The states of the chains are not known any more: such a file can be read for ever, and not gone on with.
-
-Beginning a run file, opening it to continue the run, and opening it to read.
+"""Beginning a run file, opening it to continue the run or to read it, and a finished trace in a file of its own.
 
 Whoever writes takes the lease first.  Whoever continues a run says what it is to be continued with, and every
-difference from what it was started with is named.
+difference from what it was started with is named.  Of a finished trace the states of the chains are not known any more:
+its file, written whole or not at all, can be read for ever, and not gone on with.
 """
 
 from __future__ import annotations
 
 import os
-import sqlite3
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,7 +75,7 @@ def create_run(path: str | os.PathLike[str], header: RunHeader) -> RunWriter:
     body = header.to_json()
     if len(body) > MAX_HEADER:
         raise ArgumentError(f"the options of the run take {len(body)} characters; at most {MAX_HEADER} can be kept")
-    return _with_lease(target, lambda: _create(target, body))
+    return _with_lease(target, MAX_RUN_BYTES, new=body)
 
 
 def open_writer(
@@ -99,11 +95,7 @@ def open_writer(
     target = real_path(path)
     if not target.exists():
         raise RunFileError(f"there is no run file '{target}'")
-
-    def open_checked() -> tuple[sqlite3.Connection, int]:
-        return open_to_write(target, max_bytes), max_bytes
-
-    writer = _with_lease(target, open_checked)
+    writer = _with_lease(target, max_bytes)
     try:
         if expect is not None:
             _take_over(writer, expect, free, free_versions)
@@ -149,10 +141,13 @@ def open_reader(path: str | os.PathLike[str], *, max_bytes: int = MAX_RUN_BYTES,
         raise
 
 
-def _with_lease(path: Path, open_file: Callable[[], tuple[sqlite3.Connection, int]]) -> RunWriter:
+def _with_lease(path: Path, max_bytes: int, new: str | None = None) -> RunWriter:
+    """Take the lease and open a run to write; it is made first where ``new``, its header, is given."""
     lease = Lease(path)
     try:
-        connection, max_bytes = open_file()
+        if new is not None:
+            create_file(path, lambda connection: insert_header(connection, new))
+        connection = open_to_write(path, max_bytes)
         try:
             return RunWriter(path, connection, max_bytes, lease)
         except BaseException:
@@ -161,14 +156,6 @@ def _with_lease(path: Path, open_file: Callable[[], tuple[sqlite3.Connection, in
     except BaseException:
         lease.release()
         raise
-
-
-def _create(path: Path, body: str) -> tuple[sqlite3.Connection, int]:
-    def fill(connection: sqlite3.Connection) -> None:
-        insert_header(connection, body)
-
-    create_file(path, fill)
-    return open_to_write(path, MAX_RUN_BYTES), MAX_RUN_BYTES
 
 
 def _take_over(writer: RunWriter, expect: RunHeader, free: Collection[str], free_versions: Collection[str]) -> None:
