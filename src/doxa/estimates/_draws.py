@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 
-__all__ = ["as_chains", "check_count", "finite_array", "first_entry", "is_constant"]
+__all__ = ["as_chains", "chains_of_one", "check_count", "finite_array", "first_entry", "is_constant"]
 
 
 def finite_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -20,12 +20,10 @@ def finite_array(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """
     array = np.asarray(values)
     if array.dtype.kind not in "biuf":
-        message = f"{name} has dtype {array.dtype}; real numbers are needed"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"{name} has dtype {array.dtype}; real numbers are needed")
     array = array.astype(np.float64, copy=False)
     if not np.isfinite(array).all():
-        message = f"{first_entry(name, array, ~np.isfinite(array))}; every one must be finite"
-        raise ArgumentError(message)
+        raise ArgumentError(f"{first_entry(name, array, ~np.isfinite(array))}; every one must be finite")
     return array
 
 
@@ -53,9 +51,18 @@ def as_chains(draws: ArrayLike, min_draws: int, min_chains: int = 1) -> NDArray[
         array = array[np.newaxis]
     if array.ndim < 2 or array.shape[0] < min_chains or array.shape[1] < min_draws:
         chains = f"at least {min_chains} chain{'s' if min_chains > 1 else ''} and {min_draws} draws"
-        message = f"draws has shape {shape}; it must be (draw,) or (chain, draw, ...) with {chains}"
-        raise ArgumentError(message)
+        raise ArgumentError(f"draws has shape {shape}; it must be (draw,) or (chain, draw, ...) with {chains}")
     return array
+
+
+def chains_of_one(draws: ArrayLike, min_draws: int) -> NDArray[np.float64]:
+    """`as_chains` of one quantity, shape (n_chains, n_draws), or raise where there are several."""
+    chains = as_chains(draws, min_draws)
+    if chains.ndim > 2:
+        raise ArgumentError(
+            f"draws has shape {chains.shape}; one estimate is of one quantity, (draw,) or (chain, draw)"
+        )
+    return chains
 
 
 def is_constant(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -77,10 +84,8 @@ def check_count(name: str, value: int, low: int, high: int | None = None, why: s
     doxa.errors.ArgumentError: max_lag is 12; it must be from 0 to 9 (the number of draws less one)
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        message = f"{name} is {value!r}; it must be a whole number"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"{name} is {value!r}; it must be a whole number")
     if value < low or (high is not None and value > high):
         limits = f"at least {low}" if high is None else f"from {low} to {high}{f' ({why})' if why else ''}"
-        message = f"{name} is {value}; it must be {limits}"
-        raise ArgumentError(message)
+        raise ArgumentError(f"{name} is {value}; it must be {limits}")
     return int(value)

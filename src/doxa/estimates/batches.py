@@ -13,12 +13,8 @@ where several quantities are judged together, long batches raise it only where t
 (Benjamini & Hochberg 1995).  Of 400 edges between which chains do not differ, the largest error between four chains
 would be twice the right one, and a run that waits for it four times too long.
 
-Batch means: the variance of an average from the scatter of the averages of long stretches.
-
-The slides' first method of "Confidence estimation": cut the chain into M parts of N draws, so long that their averages
-are nearly independent and normal with variance :math:`\tau^2 / N`, and estimate :math:`\tau^2` by their scatter.
-`doxa.estimates.batches` builds the errors that doxa prints on the same idea at several lengths at once; here it is
-alone.
+`batch_means_error` is the idea at one length, alone, the slides' first method of "Confidence estimation": M parts of N
+draws, so long that their averages are nearly independent and normal with variance :math:`\tau^2 / N`.
 """
 
 from __future__ import annotations
@@ -28,8 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from doxa.errors import ArgumentError
-from doxa.estimates._draws import as_chains, check_count
+from doxa.estimates._draws import chains_of_one, check_count
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.intervals import StudentInterval, student_quantile
 
@@ -81,10 +76,7 @@ def batch_means_error(draws: ArrayLike, n_batches: int | None = None) -> Estimat
     >>> print(batch_means_error([0, 4, 4, 8], n_batches=2))  # means 2 and 6
     4 +/- 2
     """
-    chains = as_chains(draws, MIN_DRAWS)
-    if chains.ndim > 2:
-        message = f"draws has shape {chains.shape}; one estimate is of one quantity, (draw,) or (chain, draw)"
-        raise ArgumentError(message)
+    chains = chains_of_one(draws, MIN_DRAWS)
     m, n = chains.shape
     if n_batches is None:
         n_batches = min(max(-(-DEFAULT_BATCHES // m), 2), n // 2)

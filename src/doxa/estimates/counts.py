@@ -192,15 +192,15 @@ class IndicatorCounts:
         """Count zeros and ones, shape (n_chains, n_draws, ...): at least one chain and 4 draws."""
         draws = np.asarray(draws)
         if draws.dtype != np.bool_ and not np.issubdtype(draws.dtype, np.integer):
-            message = f"draws has dtype {draws.dtype}; 0/1 draws must be booleans or integers (int8 is enough)"
-            raise ArgumentTypeError(message)
+            raise ArgumentTypeError(
+                f"draws has dtype {draws.dtype}; 0/1 draws must be booleans or integers (int8 is enough)"
+            )
         _check_axes("draws", draws.shape, 2)
         if draws.dtype != np.bool_:
             if draws.size and (draws.min() < 0 or draws.max() > 1):
-                message = (
+                raise ArgumentError(
                     f"draws contains {draws.min() if draws.min() < 0 else draws.max()}; every value must be 0 or 1"
                 )
-                raise ArgumentError(message)
             draws = draws.astype(np.bool_)
         edges = batch_edges(draws.shape[1])
         batches = [draws[:, low:high].sum(axis=1, dtype=np.int64) for low, high in pairwise(edges)]
@@ -288,13 +288,11 @@ def _folded(draws: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def _check_words(words: NDArray[np.uint64], n_bits: int) -> None:
     if not isinstance(words, np.ndarray) or words.dtype != np.uint64 or words.ndim != 4:
         seen = f"an array of {words.dtype} with {words.ndim} axes" if isinstance(words, np.ndarray) else a_kind(words)
-        message = f"words is {seen}; it must be a uint64 array of shape (chain, draw, row, word)"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"words is {seen}; it must be a uint64 array of shape (chain, draw, row, word)")
     _check_axes("words", words.shape, 4)
     if not 1 <= n_bits <= 64 * words.shape[3]:
         n_words = words.shape[3]
-        message = f"n_bits is {n_bits}; it must be from 1 to {64 * n_words}, the bits in {n_words} words"
-        raise ArgumentError(message)
+        raise ArgumentError(f"n_bits is {n_bits}; it must be from 1 to {64 * n_words}, the bits in {n_words} words")
 
 
 def unpack_bits(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
@@ -306,11 +304,10 @@ def unpack_bits(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
 def _check_axes(name: str, shape: tuple[int, ...], n_axes: int) -> None:
     """Raise unless the first two axes can be chains and draws."""
     if len(shape) < n_axes:
-        message = f"{name} has shape {shape}; it needs the axes (chain, draw, ...)"
-        raise ArgumentError(message)
+        raise ArgumentError(f"{name} has shape {shape}; it needs the axes (chain, draw, ...)")
     if shape[0] < 1:
-        message = f"{name} has no chain; the first axis must have length 1 or more"
-        raise ArgumentError(message)
+        raise ArgumentError(f"{name} has no chain; the first axis must have length 1 or more")
     if shape[1] < MIN_DRAWS:
-        message = f"{name} has {shape[1]} draws a chain; at least {MIN_DRAWS} are needed to estimate an error"
-        raise ArgumentError(message)
+        raise ArgumentError(
+            f"{name} has {shape[1]} draws a chain; at least {MIN_DRAWS} are needed to estimate an error"
+        )

@@ -4,19 +4,15 @@ Every function says in its docstring where its formula comes from, and ``docs/di
 see.  Real quantities: `diagnose_real`, which doxa itself uses, and the classical methods, each alone.  0/1 quantities
 belong to `doxa.estimates.indicators`.
 
-Geweke's z: does the beginning of a chain agree with its end?
+Geweke's z (slides, eqs. 17-18, after Geweke 1992): does the beginning of a chain agree with its end?  The average of
+an early stretch and of a late one are nearly independent and normal once the chain is stationary; their difference
+over its standard error is then standard normal.
 
-Slides, eqs. 17-18, after Geweke (1992).  The average of an early stretch and of a late one are nearly independent and
-normal once the chain is stationary; their difference over its standard error is then standard normal.
-
-Bounds on the error of an average of independent draws of a bounded function: true at any number of draws.
-
-Slides, "Consistency and convergence speed I", eqs. 4 and 5: Hoeffding's inequality, a bound on the mean error, and
+Bounds on the error of an average of independent draws of a bounded function, true at any number of draws (slides,
+"Consistency and convergence speed I", eqs. 4 and 5): Hoeffding's inequality, a bound on the mean error, and
 Bernstein's inequality, which uses the variance.  With the variance estimated, Maurer & Pontil's (2009) form is the one
-to use in practice.
-
-None of this holds for the draws of a Markov chain: they are not independent.  It serves exact samplers, and weights or
-draws that are independent by construction.
+to use in practice.  None of these holds for the draws of a Markov chain, which are not independent: they serve exact
+samplers, and weights or draws that are independent by construction.
 """
 
 from __future__ import annotations
@@ -220,8 +216,9 @@ def bernstein_known_variance(n: int, variance: float, prob: float = 0.95, width:
     width = _positive("width", width)
     variance = _number("variance", variance)
     if not 0 <= variance <= width**2 / 4 * (1 + 1e-12):
-        message = f"variance is {variance}; on an interval of width {width} it must be from 0 to {width**2 / 4}"
-        raise ArgumentError(message)
+        raise ArgumentError(
+            f"variance is {variance}; on an interval of width {width} it must be from 0 to {width**2 / 4}"
+        )
     term = _log_term(prob, 2)
     half = width * term / 3
     return (half + sqrt(half**2 + 2 * n * term * variance)) / n
@@ -264,16 +261,13 @@ def bernstein_bound(values: ArrayLike, prob: float = 0.95, low: float = 0.0, hig
     """
     array = finite_array("values", values)
     if array.ndim < 1 or array.shape[0] < 2:
-        message = f"values has shape {array.shape}; it must be (draw, ...) with at least 2 draws"
-        raise ArgumentError(message)
+        raise ArgumentError(f"values has shape {array.shape}; it must be (draw, ...) with at least 2 draws")
     low, high = _number("low", low), _number("high", high)
     if not low < high:
-        message = f"low is {low} and high {high}; low must be less than high"
-        raise ArgumentError(message)
+        raise ArgumentError(f"low is {low} and high {high}; low must be less than high")
     outside = (array < low) | (array > high)
     if outside.any():
-        message = f"{first_entry('values', array, outside)}; all must lie from low={low} to high={high}"
-        raise ArgumentError(message)
+        raise ArgumentError(f"{first_entry('values', array, outside)}; all must lie from low={low} to high={high}")
     n, term = array.shape[0], _log_term(prob, 4)
     spread = np.sqrt(2 * array.var(axis=0, ddof=1) * term / n)
     return np.asarray(spread + 7 * (high - low) * term / (3 * (n - 1)))
@@ -287,11 +281,9 @@ def _log_term(prob: float, sides: int) -> float:
 def _number(name: str, value: float) -> float:
     """Return a finite number, or raise."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        message = f"{name} is {value!r}; it must be a number"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"{name} is {value!r}; it must be a number")
     if not np.isfinite(value):
-        message = f"{name} is {value}; it must be finite"
-        raise ArgumentError(message)
+        raise ArgumentError(f"{name} is {value}; it must be finite")
     return float(value)
 
 
@@ -299,8 +291,7 @@ def _positive(name: str, value: float) -> float:
     """Return a finite positive number, or raise."""
     value = _number(name, value)
     if value <= 0:
-        message = f"{name} is {value}; it must be positive"
-        raise ArgumentError(message)
+        raise ArgumentError(f"{name} is {value}; it must be positive")
     return value
 
 
@@ -359,18 +350,15 @@ def geweke_z(
     n = chains.shape[1]
     for name, share in (("first", first), ("last", last)):
         if isinstance(share, bool) or not isinstance(share, (int, float, np.integer, np.floating)):
-            message = f"{name} is {share!r}; it must be a share of the chain, such as 0.1"
-            raise ArgumentTypeError(message)
+            raise ArgumentTypeError(f"{name} is {share!r}; it must be a share of the chain, such as 0.1")
     if not (first > 0 and last > 0 and first + last <= 1 + 1e-12):
-        message = f"first is {first} and last {last}; they must be positive shares that add up to at most 1"
-        raise ArgumentError(message)
+        raise ArgumentError(f"first is {first} and last {last}; they must be positive shares that add up to at most 1")
     n_first, n_last = int(first * n + 1e-9), int(last * n + 1e-9)
     if min(n_first, n_last) < MIN_SEGMENT:
-        message = (
+        raise ArgumentError(
             f"{n} draws with first={first} and last={last} leave {n_first} and {n_last}; "
             f"each stretch needs at least {MIN_SEGMENT}: run longer, or take larger shares"
         )
-        raise ArgumentError(message)
     early, late = chains[:, :n_first], chains[:, n - n_last :]
     variance = _error_square(early, window, bandwidth) + _error_square(late, window, bandwidth)
     with np.errstate(divide="ignore", invalid="ignore"):  # stretches that never moved, as documented

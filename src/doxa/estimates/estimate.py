@@ -36,11 +36,9 @@ def check_prob(prob: float) -> float:
     doxa.errors.ArgumentError: prob is 95; it must lie strictly between 0 and 1, such as 0.95
     """
     if isinstance(prob, bool) or not isinstance(prob, (int, float, np.integer, np.floating)):
-        message = f"prob is {prob!r}; it must be a number strictly between 0 and 1, such as 0.95"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"prob is {prob!r}; it must be a number strictly between 0 and 1, such as 0.95")
     if not 0 < prob < 1:
-        message = f"prob is {prob}; it must lie strictly between 0 and 1, such as 0.95"
-        raise ArgumentError(message)
+        raise ArgumentError(f"prob is {prob}; it must lie strictly between 0 and 1, such as 0.95")
     return float(prob)
 
 
@@ -91,16 +89,13 @@ class Estimate:
     def __post_init__(self) -> None:
         """Refuse errors that contradict ``exact``."""
         if self.exact and self.mcse != 0:
-            message = f"mcse is {self.mcse} for an exact estimate; it must be 0 (or leave exact=False)"
-            raise ArgumentError(message)
+            raise ArgumentError(f"mcse is {self.mcse} for an exact estimate; it must be 0 (or leave exact=False)")
         if not self.exact and self.mcse <= 0:
-            message = (
+            raise ArgumentError(
                 f"mcse is {self.mcse}; an estimate that is not exact needs a positive error, or nan when it is unknown"
             )
-            raise ArgumentError(message)
         if self.ess < 0:
-            message = f"ess is {self.ess}; the effective number of draws cannot be negative"
-            raise ArgumentError(message)
+            raise ArgumentError(f"ess is {self.ess}; the effective number of draws cannot be negative")
 
     @classmethod
     def exactly(cls, value: float) -> Estimate:

@@ -158,6 +158,7 @@ def are_stuck(chains: NDArray[np.float64]) -> NDArray[np.bool_]:
 def _several(draws: ArrayLike, min_draws: int, min_chains: int) -> NDArray[np.float64]:
     """Checked draws with their chain axis: one axis would be one chain, which has nothing to be compared with."""
     if np.ndim(draws) == 1:
-        message = f"draws has shape {np.shape(draws)}; it must be (chain, draw, ...): chains are to be compared"
-        raise ArgumentError(message)
+        raise ArgumentError(
+            f"draws has shape {np.shape(draws)}; it must be (chain, draw, ...): chains are to be compared"
+        )
     return as_chains(draws, min_draws, min_chains)

@@ -7,10 +7,6 @@ and to what long batches and the scatter between chains show where they show mor
 (`doxa.estimates.batches`): an interval by what each quantity shows alone, a standard error by what stands out among
 all that are judged together.  Indicators that never switched get a bound from the effective
 draws of those that did.  What no error can see: a mode that no chain ever visited.
-
-`IndicatorDiagnostics`: what is known of many 0/1 quantities, as arrays, intervals and single estimates.
-
-How it is found is in `doxa.estimates.indicators`.
 """
 
 from __future__ import annotations
@@ -202,8 +198,9 @@ class IndicatorDiagnostics:
         except IndexError:
             value = None
         if value is None or np.ndim(value) != 0:
-            message = f"index is {index}; it must name one quantity of an array of shape {self.probability.shape}"
-            raise ArgumentError(message)
+            raise ArgumentError(
+                f"index is {index}; it must name one quantity of an array of shape {self.probability.shape}"
+            )
         if self.known is not None and self.known[position]:
             return Estimate.exactly(float(value))
         law: TwoStateInterval | UnseenInterval

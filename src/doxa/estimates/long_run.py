@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates._draws import as_chains, check_count, is_constant
+from doxa.estimates._draws import as_chains, chains_of_one, check_count, is_constant
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.intervals import StudentInterval
 
@@ -237,8 +237,7 @@ def default_bandwidth(window: Window, decay: ArrayLike, n_draws: int, n_chains: 
     _check_window(window)
     spread = np.asarray(decay, dtype=np.float64)
     if not (spread >= 0).all():
-        message = f"decay is {spread}; it must not be negative"
-        raise ArgumentError(message)
+        raise ArgumentError(f"decay is {spread}; it must not be negative")
     n_draws, n_chains = check_count("n_draws", n_draws, 1), check_count("n_chains", n_chains, 1)
     best = (CURVATURE[window] * spread * n_draws * n_chains / SQUARE[window]) ** (1 / (ORDER[window] + 1))
     return np.asarray(np.clip(best, 1.0, max(1.0, LARGEST_SHARE * n_draws)))
@@ -247,8 +246,7 @@ def default_bandwidth(window: Window, decay: ArrayLike, n_draws: int, n_chains: 
 def _check_window(window: str) -> None:
     """Refuse what is not a lag window."""
     if window not in ORDER:
-        message = f"window is {window!r}; lag windows are {', '.join(map(repr, ORDER))}"
-        raise ArgumentError(message)
+        raise ArgumentError(f"window is {window!r}; lag windows are {', '.join(map(repr, ORDER))}")
 
 
 MIN_DRAWS = 4  # two pairs of autocovariances
@@ -391,10 +389,7 @@ def windowed_error(draws: ArrayLike, window: Window = "parzen", bandwidth: float
     >>> print(windowed_error(draws), windowed_error(draws, "initial-convex"))
     -0.03 +/- 0.02 -0.03 +/- 0.02
     """
-    chains = as_chains(draws, MIN_DRAWS)
-    if chains.ndim > 2:
-        message = f"draws has shape {chains.shape}; one estimate is of one quantity, (draw,) or (chain, draw)"
-        raise ArgumentError(message)
+    chains = chains_of_one(draws, MIN_DRAWS)
     result = _long_run(chains, window, bandwidth)
     value, long_run, variance = float(chains.mean()), float(result.long_run), float(result.variance)
     if np.isnan(long_run):
@@ -406,16 +401,14 @@ def windowed_error(draws: ArrayLike, window: Window = "parzen", bandwidth: float
 def _long_run(chains: NDArray[np.float64], window: Window, bandwidth: float | None) -> _LongRun:
     """Long-run variance, variance and degrees of freedom of every quantity."""
     if window not in WINDOWS:
-        message = f"window is {window!r}; it must be one of {', '.join(map(repr, WINDOWS))}"
-        raise ArgumentError(message)
+        raise ArgumentError(f"window is {window!r}; it must be one of {', '.join(map(repr, WINDOWS))}")
     m, n = chains.shape[:2]
     gamma = pooled_autocovariance(chains)
     gamma[:, is_constant(chains)] = 0.0
     variance = gamma[0] * m * n / (m * n - 1)
     if window not in ORDER:
         if bandwidth is not None:
-            message = f"bandwidth is {bandwidth!r} with window {window!r}, which finds its own; leave it out"
-            raise ArgumentError(message)
+            raise ArgumentError(f"bandwidth is {bandwidth!r} with window {window!r}, which finds its own; leave it out")
         raw, n_lags = initial_sequence(gamma, window)
         raw = np.maximum(raw, gamma[0] / max(1.0, float(np.log10(m * n))))
         squares = 2.0 * n_lags - 1
@@ -449,9 +442,7 @@ def bandwidth_of(
         scale = np.where(pilot > 0, pilot, gamma[0])  # the variance where draws alternate so that the pilot is lost
         return default_bandwidth(window, np.abs(moment) / np.where(scale > 0, scale, np.inf), n, n_chains)
     if isinstance(bandwidth, bool) or not isinstance(bandwidth, (int, float, np.integer, np.floating)):
-        message = f"bandwidth is {bandwidth!r}; it must be a number of draws"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"bandwidth is {bandwidth!r}; it must be a number of draws")
     if not 1 <= bandwidth <= n:
-        message = f"bandwidth is {bandwidth}; it must be from 1 to {n} (the draws of a chain)"
-        raise ArgumentError(message)
+        raise ArgumentError(f"bandwidth is {bandwidth}; it must be from 1 to {n} (the draws of a chain)")
     return np.full(gamma.shape[1:], float(bandwidth))

@@ -158,12 +158,12 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     """
     draws = np.asarray(draws, dtype=np.float64)
     if draws.ndim != 2 or draws.shape[0] < 1 or draws.shape[1] < 4:
-        message = f"draws has shape {draws.shape}; it must be (chain, draw) with at least one chain and 4 draws"
-        raise ArgumentError(message)
+        raise ArgumentError(
+            f"draws has shape {draws.shape}; it must be (chain, draw) with at least one chain and 4 draws"
+        )
     if not np.isfinite(draws).all():
         chain, draw = (int(i) for i in np.argwhere(~np.isfinite(draws))[0])
-        message = f"draws[{chain}, {draw}] is {draws[chain, draw]}; every draw must be finite"
-        raise ArgumentError(message)
+        raise ArgumentError(f"draws[{chain}, {draw}] is {draws[chain, draw]}; every draw must be finite")
     value = float(draws.mean())
     if draws.min() == draws.max():
         return RealDiagnosis(Estimate(float(draws[0, 0]), np.nan, np.nan), np.nan, np.nan)

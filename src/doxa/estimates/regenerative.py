@@ -51,11 +51,11 @@ def cut_tours(draws: ArrayLike, starts: ArrayLike) -> Tours:
     chains = as_chains(draws, min_draws=1)
     marks = np.asarray(starts)
     if marks.dtype != np.bool_:
-        message = f"starts has dtype {marks.dtype}; it must be boolean"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"starts has dtype {marks.dtype}; it must be boolean")
     if chains.ndim > 2 or marks.shape != np.shape(draws):
-        message = f"draws has shape {np.shape(draws)} and starts {marks.shape}; both must be (draw,) or (chain, draw)"
-        raise ArgumentError(message)
+        raise ArgumentError(
+            f"draws has shape {np.shape(draws)} and starts {marks.shape}; both must be (draw,) or (chain, draw)"
+        )
     sums, lengths = [], []
     for chain, mark in zip(chains, marks.reshape(chains.shape), strict=True):
         edges = np.flatnonzero(mark)
@@ -119,15 +119,13 @@ def regenerative_estimate(tour_sums: ArrayLike, tour_lengths: ArrayLike) -> Rege
     sums = finite_array("tour_sums", tour_sums)
     lengths = finite_array("tour_lengths", tour_lengths)
     if sums.ndim != 1 or sums.shape != lengths.shape or sums.size < 2:
-        message = (
+        raise ArgumentError(
             f"tour_sums has shape {sums.shape} and tour_lengths {lengths.shape}; "
             "both must be (tour,) with at least 2 complete tours: run longer"
         )
-        raise ArgumentError(message)
     if not (lengths > 0).all():
         tour = int(np.flatnonzero(~(lengths > 0))[0])
-        message = f"tour_lengths[{tour}] is {lengths[tour]:g}; every tour has at least one draw"
-        raise ArgumentError(message)
+        raise ArgumentError(f"tour_lengths[{tour}] is {lengths[tour]:g}; every tour has at least one draw")
     n_tours, n_draws = sums.size, float(lengths.sum())
     value = float(sums.sum() / n_draws)
     residual = sums - value * lengths

@@ -62,27 +62,23 @@ class Trace:
     def __post_init__(self) -> None:
         """Check and freeze."""
         if self.thin < 1 or self.n_warmup < 0:
-            message = f"thin is {self.thin} and n_warmup {self.n_warmup}; they must be at least 1 and 0"
-            raise ArgumentError(message)
+            raise ArgumentError(f"thin is {self.thin} and n_warmup {self.n_warmup}; they must be at least 1 and 0")
         if not self.draws:
-            message = "draws is empty; a trace needs at least one named array"
-            raise ArgumentError(message)
+            raise ArgumentError("draws is empty; a trace needs at least one named array")
         draws = {name: _frozen(f"draws[{name!r}]", array) for name, array in self.draws.items()}
         info = {name: _frozen(f"info[{name!r}]", array) for name, array in self.info.items()}
         (first, reference), *_ = draws.items()
         for name, array in draws.items():
             if array.ndim < 2 or array.shape[:2] != reference.shape[:2]:
-                message = (
+                raise ArgumentError(
                     f"draws[{name!r}] has shape {array.shape} and draws[{first!r}] {reference.shape}; "
                     "all must begin with the same (chain, draw)"
                 )
-                raise ArgumentError(message)
         for name, array in info.items():
             if array.ndim < 1 or array.shape[0] != reference.shape[0]:
-                message = (
+                raise ArgumentError(
                     f"info[{name!r}] has shape {array.shape}; its first axis must be the {reference.shape[0]} chains"
                 )
-                raise ArgumentError(message)
         object.__setattr__(self, "draws", MappingProxyType(draws))
         object.__setattr__(self, "info", MappingProxyType(info))
 
@@ -108,8 +104,7 @@ class Trace:
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Draws of one quantity, shape (n_chains, n_draws, ...); read-only."""
         if name not in self.draws:
-            message = f"there is no quantity {name!r} in this trace; it holds {', '.join(self.names)}"
-            raise ArgumentError(message)
+            raise ArgumentError(f"there is no quantity {name!r} in this trace; it holds {', '.join(self.names)}")
         return self.draws[name]
 
     def concatenate(self, other: Trace) -> Trace:
@@ -146,15 +141,15 @@ class Trace:
         )
         for what, mine, theirs in pairs:
             if mine != theirs:
-                message = (
+                raise ArgumentError(
                     f"cannot concatenate: {what} is {mine} here and {theirs} in other; both must come from one run"
                 )
-                raise ArgumentError(message)
         for name in self.names:
             old, new = self[name], other[name]
             if old.shape[2:] != new.shape[2:] or old.dtype != new.dtype:
-                message = f"cannot concatenate {name!r}: {old.dtype} {old.shape} here, {new.dtype} {new.shape} there"
-                raise ArgumentError(message)
+                raise ArgumentError(
+                    f"cannot concatenate {name!r}: {old.dtype} {old.shape} here, {new.dtype} {new.shape} there"
+                )
         draws = {name: np.concatenate([self[name], other[name]], axis=1) for name in self.names}
         info = {name: self.info[name] + other.info[name] for name in self.info}
         return Trace(draws, self.thin, self.n_warmup, self.entropy, info)
@@ -164,7 +159,6 @@ def _frozen(name: str, array: NDArray[Any]) -> NDArray[Any]:
     """Read-only view of an array of plain numbers."""
     view = np.asarray(array).view()
     if view.dtype.hasobject:
-        message = f"{name} holds Python objects; a trace keeps plain numbers only"
-        raise ArgumentTypeError(message)
+        raise ArgumentTypeError(f"{name} holds Python objects; a trace keeps plain numbers only")
     view.flags.writeable = False
     return view
