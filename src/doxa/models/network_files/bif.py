@@ -40,7 +40,7 @@ from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.names import finish_renamed, name_comments, quotable, words_for
-from doxa.models.network_files.source import Finder, Source, Spans, repeated, shown
+from doxa.models.network_files.source import Finder, Source, Spans, check_states, shown
 from doxa.models.network_files.tables import Numbers, Rows, finish
 from doxa.models.network_files.words import CUT_OFF, MARKS, Words, plain
 
@@ -169,9 +169,7 @@ def _read_states(words: Words, draft: Draft, labels: Spans, name: str, dialect: 
     words.take_labels("}", n_states, f"states of {shown(name)}, as declared", labels)
     if n_states == 0:
         words.refuse(f"{shown(name)} has no states; a variable has at least one", begin)
-    twice = repeated(labels, before)
-    if twice is not None:
-        words.refuse(f"{shown(name)} has the state {shown(labels[twice])} more than once; states must differ", begin)
+    check_states(draft.source, shown(name), labels, before, lambda _: begin)
     words.expect(";")
     return n_states
 

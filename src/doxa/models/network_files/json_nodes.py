@@ -43,7 +43,7 @@ from doxa.models.network_files.mixed_draft import (
     refuse_beyond,
     shapes_of,
 )
-from doxa.models.network_files.source import Finder, Source, Spans, repeated, shown
+from doxa.models.network_files.source import Finder, Source, Spans, check_states, repeated, shown
 from doxa.models.network_files.tables import Rows
 
 __all__ = ["FORMAT", "VERSION", "json_pieces", "read_json"]
@@ -198,10 +198,7 @@ class _Nodes:
         if len(self._labels) > self._source.limits.max_states:
             n = len(self._labels)
             self._source.refuse_too_many(f"the variables up to here have {n} states", 2 * n, "max_states", place)
-        twice = repeated(self._labels, first)
-        if twice is not None:
-            cause = f"{called} has the state {shown(self._labels[twice])} more than once; states must differ"
-            self._text.refuse(cause, self._labels.place(twice))
+        check_states(self._source, called, self._labels, first, self._labels.place)
 
     def _add_families(self, draft: MixedDraft) -> None:
         find = Finder(self._names, 0, len(self._names)).find

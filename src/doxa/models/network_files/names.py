@@ -18,6 +18,7 @@ import numpy as np
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.dag import Dag
 from doxa.models.factors import DiscreteNetwork
+from doxa.models.network_files.json_text import unquoted
 from doxa.models.network_files.source import Source, Spans, repeated
 from doxa.models.network_files.tables import Rows, finish
 
@@ -63,7 +64,7 @@ def read_names(source: Source, n_states: Sequence[int]) -> Names | None:
 
 def _take_names(source: Source, places: array[int]) -> Names:
     text = source.text
-    given = Names(Spans(text, _unquoted), Spans(text, _unquoted))
+    given = Names(Spans(text, unquoted), Spans(text, unquoted))
     for i, place in enumerate(places):
         found = _NAMES.match(text, place)
         assert found is not None  # as before
@@ -76,11 +77,6 @@ def _take_names(source: Source, places: array[int]) -> Names:
     if repeated(given.names) is not None:
         source.refuse("comments give two variables one name")
     return given
-
-
-def _unquoted(text: str) -> str:
-    """What a string of JSON stands for."""
-    return str(json.loads(text)) if "\\" in text else text[1:-1]
 
 
 def finish_renamed(rows: Rows, source: Source) -> CategoricalNetwork:

@@ -28,7 +28,7 @@ from math import prod
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.names import finish_renamed, name_comments, quotable, words_for
-from doxa.models.network_files.source import Source, Spans, blanked, repeated, shown
+from doxa.models.network_files.source import Source, Spans, blanked, check_states, shown
 from doxa.models.network_files.tables import Rows
 from doxa.models.network_files.words import CUT_OFF, MARKS, Words, plain
 
@@ -92,10 +92,7 @@ def _read_node(words: Words, draft: Draft, labels: Spans) -> None:
             words.pass_statement()
     if len(labels) == before:
         words.refuse(f'the variable {shown(name)} has no states; write \'states = ("FIRST" "SECOND");\'', place)
-    twice = repeated(labels, before)
-    if twice is not None:
-        cause = f"{shown(name)} has the state {shown(labels[twice])} more than once; states must differ"
-        words.refuse(cause, labels.place(twice))
+    check_states(draft.source, shown(name), labels, before, labels.place)
     draft.add_variable(name, len(labels) - before, place)
 
 

@@ -120,6 +120,16 @@ def repeated(names: Sequence[str], first: int = 0) -> int | None:
     return None
 
 
+def check_states(
+    source: Source, variable: str, labels: Sequence[str], first: int, place_of: Callable[[int], int]
+) -> None:
+    """Refuse two states of one name, of the labels from ``first`` on; label k stands at ``place_of(k)``."""
+    twice = repeated(labels, first)
+    if twice is not None:
+        cause = f"{variable} has the state {shown(labels[twice])} more than once; states must differ"
+        source.refuse(cause, place_of(twice))
+
+
 def _hashes(names: Sequence[str], first: int, n: int) -> NDArray[np.int64]:
     return np.fromiter((hash(names[first + k]) for k in range(n)), dtype=np.int64, count=n)
 

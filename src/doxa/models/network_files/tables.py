@@ -11,8 +11,9 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import prod
 from typing import NoReturn
 
 import numpy as np
@@ -157,6 +158,17 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self._kinds)
+
+    def take_table(self, family: int, stretches: Iterable[tuple[int, int]], place: int) -> None:
+        """Append a whole table, row by row, from stretches of the text; refuses another number of numbers."""
+        before = len(self.numbers)
+        for start, end in stretches:
+            self.numbers.take(start, end)
+        n, n_expected = len(self.numbers) - before, prod(self.draft.shape(family))
+        if n != n_expected:
+            child = shown(self.draft.name(self.draft.children[family]))
+            self.draft.source.refuse(f"there are {n} numbers for {child}, and there should be {n_expected}", place)
+        self.end_table()
 
     def end_table(self, *, child_first: bool = False) -> None:
         """Numbers from the last end to here are a table: row by row, or the child's first state before its second."""

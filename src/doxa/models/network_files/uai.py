@@ -292,7 +292,7 @@ def read_evidence_file(
     {'wet': 'yes'}
     """
     source = blanked(open_source(check_path(path), limits, "evidence"), _COMMENT)
-    n_words = _count_words(source.text, 2 * len(network.names) + 4)
+    n_words = len(source.text.split(None, 2 * len(network.names) + 4))
     words = Integers(source)
     n = words.take("the number of observed variables")
     if n_words != 1 + 2 * n:  # no file has both forms: the one has an odd number of words, the other an even one
@@ -310,11 +310,6 @@ def read_evidence_file(
         state = words.take(f"a state of variable {variable}", len(network.states[variable]) - 1)
         given[name] = network.states[variable][state]
     return given
-
-
-def _count_words(text: str, most: int) -> int:
-    words = text.split(None, most)
-    return len(words)
 
 
 def write_evidence_file(given: Mapping[str, str], network: DiscreteNetwork, path: str | os.PathLike[str]) -> None:

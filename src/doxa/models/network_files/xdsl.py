@@ -15,14 +15,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from math import prod
 
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
 from doxa.models.network_files.names import finish_renamed, name_comments, words_for
-from doxa.models.network_files.source import Source, repeated, shown
+from doxa.models.network_files.source import Source, check_states, shown
 from doxa.models.network_files.tables import Rows
-from doxa.models.network_files.xmlbif import ESCAPES, ILLEGAL, Mark, scan_marks, unescaped
+from doxa.models.network_files.xmlbif import ESCAPES, ILLEGAL, Mark, Stretches, scan_marks, unescaped
 
 __all__ = ["read_xdsl", "xdsl_pieces"]
 
@@ -50,26 +49,6 @@ def read_xdsl(source: Source) -> CategoricalNetwork:
     return finish_renamed(rows, source)
 
 
-class _Stretches:
-    """Stretches of text in the elements of one name, node by node."""
-
-    def __init__(self) -> None:
-        self._marks, self._node_ends = (array("q"), array("q")), array("q", [0])
-        self.n_elements = array("q", [0])  # of each node, and of the one that is open
-
-    def add(self, mark: Mark) -> None:
-        self._marks[0].append(mark.start)
-        self._marks[1].append(mark.end)
-
-    def end_node(self) -> None:
-        self._node_ends.append(len(self._marks[0]))
-        self.n_elements.append(0)
-
-    def of(self, node: int) -> Iterator[tuple[int, int]]:
-        """Begin and end of each."""
-        return ((self._marks[0][k], self._marks[1][k]) for k in range(*self._node_ends[node : node + 2]))
-
-
 class _Nodes:
     """Declarations, taken element by element."""
 
@@ -80,7 +59,7 @@ class _Nodes:
         self._open: list[Mark] = []
         self._n_labels = 0  # in front of those of the node that is open
         self._places = array("q")  # of each node
-        self._stretches = {"parents": _Stretches(), "probabilities": _Stretches()}
+        self._stretches = {"parents": Stretches(), "probabilities": Stretches()}
 
     def read(self) -> None:
         """Go through the file: nodes go to the draft, their parents and numbers are kept till all are known."""
@@ -107,14 +86,7 @@ class _Nodes:
 
     def read_table(self, node: int, rows: Rows) -> None:
         """Append the numbers of a node."""
-        before, place = len(rows.numbers), self._places[node]
-        for start, end in self._stretches["probabilities"].of(node):
-            rows.numbers.take(start, end)
-        n, n_expected = len(rows.numbers) - before, prod(self.draft.shape(node))
-        if n != n_expected:
-            child = shown(self.draft.name(node))
-            self._source.refuse(f"there are {n} numbers for {child}, and there should be {n_expected}", place)
-        rows.end_table()
+        rows.take_table(node, self._stretches["probabilities"].of(node), self._places[node])
 
     def _parents(self, node: int) -> Iterator[str]:
         for stretch in self._stretches["parents"].of(node):
@@ -152,10 +124,7 @@ class _Nodes:
         name, n_states = self._id(begun), len(self._labels) - self._n_labels
         if not n_states:
             self._source.refuse(f"the variable {shown(name)} has no element state; give its states", begun.start)
-        twice = repeated(self._labels, self._n_labels)
-        if twice is not None:
-            cause = f"{shown(name)} has the state {shown(self._labels[twice])} more than once; states must differ"
-            self._source.refuse(cause, begun.start)
+        check_states(self._source, shown(name), self._labels, self._n_labels, lambda _: begun.start)
         for what, stretches in self._stretches.items():
             n = stretches.n_elements[-1]
             if n > 1 or (n == 0 and what == "probabilities"):

@@ -1,4 +1,4 @@
-"""Read XMLBIF 0.3: variables with outcomes, definitions with tables.
+"""Read and write XMLBIF 0.3: variables with outcomes, definitions with tables.
 
     <BIF VERSION="0.3"><NETWORK><NAME>unknown</NAME>
     <VARIABLE TYPE="nature"><NAME>lung</NAME><OUTCOME>yes</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
@@ -8,13 +8,10 @@
 In a table the variable itself varies fastest, then the last of those it is given.  Blanks around names do not count.
 Properties are passed over; decisions, utilities and elements of other dialects are refused.
 
-Elements and text of an XML file, one after the other, with their places.
-
-What network files need of XML and no more: elements, attributes, text, character references, the five entities that XML
-itself defines, comments, CDATA, and a document type that declares elements.  Entities of the file's own are refused, so
-nothing can be expanded or fetched; so is what is not nested, and anything behind the last element.
-
-Write XMLBIF, as `doxa.models.network_files.xmlbif` reads it and other programs do.
+`scan_marks` goes through XML as far as network files need it, and no farther: elements, attributes, text,
+character references, the five entities that XML itself defines, comments, CDATA, and a document type that declares
+elements.  Entities of the file's own are refused, so nothing can be expanded or fetched; so is what is not nested, and
+anything behind the last element.
 """
 
 from __future__ import annotations
@@ -22,16 +19,15 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Iterator
-from math import prod
 from typing import NamedTuple
 
 from doxa.errors import ArgumentError
 from doxa.models.categorical import CategoricalNetwork
 from doxa.models.network_files.draft import Draft
-from doxa.models.network_files.source import Source, repeated, shown
+from doxa.models.network_files.source import Source, check_states, shown
 from doxa.models.network_files.tables import Rows, finish
 
-__all__ = ["ESCAPES", "ILLEGAL", "Mark", "read_xmlbif", "scan_marks", "unescaped", "xmlbif_pieces"]
+__all__ = ["ESCAPES", "ILLEGAL", "Mark", "Stretches", "read_xmlbif", "scan_marks", "unescaped", "xmlbif_pieces"]
 
 ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord("\n"): "&#10;", ord("\r"): "&#13;"}
 ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -88,6 +84,28 @@ class Mark(NamedTuple):
     name: str  # of the element; empty for text
     start: int
     end: int  # behind it; attributes of an element stand between the two
+
+
+class Stretches:
+    """Stretches of text in the elements of one name, node by node."""
+
+    def __init__(self) -> None:
+        self._starts, self._ends, self._node_ends = array("q"), array("q"), array("q", [0])
+        self.n_elements = array("q", [0])  # of each node, and of the one that is open
+
+    def add(self, mark: Mark) -> None:
+        """Append a stretch of the node that is open."""
+        self._starts.append(mark.start)
+        self._ends.append(mark.end)
+
+    def end_node(self) -> None:
+        """Close the node that is open; another begins."""
+        self._node_ends.append(len(self._starts))
+        self.n_elements.append(0)
+
+    def of(self, node: int) -> Iterator[tuple[int, int]]:
+        """Begin and end of each stretch of a node."""
+        return ((self._starts[k], self._ends[k]) for k in range(*self._node_ends[node : node + 2]))
 
 
 def scan_marks(source: Source) -> Iterator[Mark]:
@@ -230,9 +248,7 @@ class _Elements:
         self._networks = 0
         self._families: list[tuple[str, ...]] = []  # of each definition, child first
         self._places = array("q")  # of each definition
-        self._n_tables = array("q", [0])  # of each definition, and of the one that is open
-        self._piece_ends = array("q", [0])
-        self._starts, self._ends = array("q"), array("q")  # of stretches of numbers
+        self._tables = Stretches()
 
     def read(self) -> None:
         """Go through the file: variables go to the draft, definitions are kept till all of them are known."""
@@ -254,16 +270,11 @@ class _Elements:
 
     def read_table(self, family: int, rows: Rows) -> None:
         """Append the numbers of a definition."""
-        draft, place, numbers = self.draft, self._places[family], rows.numbers
-        child, n_tables, before = shown(draft.name(draft.children[family])), self._n_tables[family], len(numbers)
+        place, n_tables = self._places[family], self._tables.n_elements[family]
         if n_tables != 1:
+            child = shown(self.draft.name(self.draft.children[family]))
             self._source.refuse(f"the definition of {child} has {n_tables} elements TABLE; it has one", place)
-        for k in range(self._piece_ends[family], self._piece_ends[family + 1]):
-            numbers.take(self._starts[k], self._ends[k])
-        n, n_expected = len(numbers) - before, prod(draft.shape(family))
-        if n != n_expected:
-            self._source.refuse(f"there are {n} numbers for {child}, and there should be {n_expected}", place)
-        rows.end_table()
+        rows.take_table(family, self._tables.of(family), place)
 
     def _begin(self, mark: Mark) -> None:
         outer = self._open[-1].name if self._open else ""
@@ -281,7 +292,7 @@ class _Elements:
                 cause = f"a variable is of the type {shown(kind[1])}; only networks of type 'nature' are read"
                 self._source.refuse(cause, mark.start)
         elif mark.name == "TABLE":
-            self._n_tables[-1] += 1
+            self._tables.n_elements[-1] += 1
         if mark.name in ("VARIABLE", "DEFINITION"):
             self._texts = {}
         self._pieces = []
@@ -290,8 +301,7 @@ class _Elements:
         name = self._open[-1].name
         if name == "TABLE":
             if mark.start < mark.end:
-                self._starts.append(mark.start)
-                self._ends.append(mark.end)
+                self._tables.add(mark)
         elif name not in _INSIDE:
             if name != "PROPERTY":
                 self._pieces.append(unescaped(self._source, mark))
@@ -322,15 +332,11 @@ class _Elements:
             self._source.refuse(f"the variable {shown(name.text)} has no OUTCOME; give its states", begun.start)
         before = len(self._labels)
         self._labels.extend(outcome.text for outcome in outcomes)
-        twice = repeated(self._labels, before)
-        if twice is not None:
-            cause = f"{shown(name.text)} has the state {shown(self._labels[twice])} more than once; states must differ"
-            self._source.refuse(cause, outcomes[twice - before].place)
+        check_states(self._source, shown(name.text), self._labels, before, lambda k: outcomes[k - before].place)
         self.draft.add_variable(name.text, len(outcomes), name.place)
 
     def _add_definition(self, begun: Mark) -> None:
         child = self._one("FOR", begun)
         self._families.append((child.text, *(parent.text for parent in self._texts.get("GIVEN", []))))
         self._places.append(begun.start)
-        self._piece_ends.append(len(self._starts))
-        self._n_tables.append(0)
+        self._tables.end_node()
