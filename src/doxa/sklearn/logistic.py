@@ -63,13 +63,20 @@ class BinaryClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _whole_problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> LogisticRegressionProblem:
-        """Check a training set, note its classes, and put its rows in an order that depends on their values alone."""
+    def _training_set(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Floats, NDArray[Any], Floats]:
+        """Rows, labels and weights, checked; the classes are noted."""
         rows, labels = validate_data(self, X, y, dtype=np.float64)
         weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
         classes = np.unique(check_labels(labels))
         check_two_classes(classes)
         self.classes_ = classes
+        return rows, labels, weight
+
+    def _whole_problem(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> LogisticRegressionProblem:
+        """A training set whose rows are in an order that depends on their values alone."""
+        rows, labels, weight = self._training_set(X, y, sample_weight)
         design, sign = self._design(rows), self._sign(labels)
         order = _canonical_order(np.column_stack([design, sign]))
         return self._problem(design[order], sign[order], weight[order], None, collapse=True)
@@ -369,12 +376,7 @@ class VariationalLogisticRegression(BinaryClassifier):
         if self.method != "sequential" and self.method not in _METHODS:
             raise ArgumentError(f"method is {self.method!r}; it must be one of {[*sorted(_METHODS), 'sequential']}")
         if self.method == "sequential":
-            rows, labels = validate_data(self, X, y, dtype=np.float64)
-            weight = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
-            classes = np.unique(check_labels(labels))
-            check_two_classes(classes)
-            self.classes_ = classes
-            self._set(self._pass(rows, labels, weight, None))
+            self._set(self._pass(*self._training_set(X, y, sample_weight), None))
             return self
         problem = self._whole_problem(X, y, sample_weight)
         posterior = _METHODS[self.method](problem, tolerance=self.tol, max_iterations=self.max_iter)
