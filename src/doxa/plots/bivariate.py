@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import check_prob
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_bivariate", "plot_marginals"]
 
-Floats: TypeAlias = NDArray[np.float64]
 
 _PER_ROW = 4
 _MOST = 24  # panels

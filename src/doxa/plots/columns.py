@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.long_run import (
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Column", "Which", "as_fit", "plot_autocovariances", "read_column"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Which: TypeAlias = str | int | tuple[Any, ...] | None
 
 _OF_STRUCTURES = ("log_score", "n_edges")

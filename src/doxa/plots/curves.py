@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.plots.style import BLACK, BLUE, GREEN, LOOKS, ORANGE, PINK, RED, Look, axes_or_new, name_axes, quiet_legend
@@ -137,9 +138,6 @@ def _draw(ax: Axes, place: Any, height: float, estimates: list[Estimate], share:
         if not (estimate.exact or pale):
             low, high = estimate.interval(share)
             ax.plot([low, high], [at, at], color=BLACK, linewidth=1.1, solid_capstyle="butt", marker="|", markersize=4)
-
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Band(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import check_prob
 from doxa.plots.style import GREY, LOOKS, axes_or_new, name_axes, quiet_legend
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["observed_bars", "plot_densities"]
 
-Floats = NDArray[np.float64]
 
 _POINTS = 300
 _MOST_BARS = 60

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.plots.style import LAW_LOOKS
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
     from doxa.sampling.gaussian import Gaussian
 
-Floats: TypeAlias = NDArray[np.float64]
 LogDensity: TypeAlias = Callable[[Floats], ArrayLike]
 
 REACH = 3.5  # standard deviations of a Gaussian that are shown

@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
-Floats: TypeAlias = NDArray[np.float64]
 
 _HALF_WIDTH = 0.42  # of a node's box, where moments stand side by side
 _POINTS = 2000  # of a trace that is drawn; more cannot be told apart
@@ -338,15 +337,9 @@ def plot_edge_probabilities(posterior: StructurePosterior, *, ax: Axes | None = 
     masked = np.eye(len(names), dtype=np.bool_)
     masked[:, n_present:] = True  # nothing leads into the past
     probability = np.ma.masked_array(posterior.edge_diagnostics.probability, masked)[:, :n_present]
-    side = 2.2 + max(0.28, min(0.55, 5.5 / len(names))) * len(names)
-    ax = axes_or_new(ax, "plot_edge_probabilities", (side + 0.8, side))
-    image = ax.imshow(probability, cmap="cividis", vmin=0.0, vmax=1.0, aspect="equal")
-    ax.set_facecolor("0.9")
-    _name_cells(ax, names, names[:n_present])
-    ax.set_xlabel("to (child)")
-    ax.set_ylabel("from (parent)")
-    ax.set_title("Posterior probability of each directed edge")
-    _figure(ax).colorbar(image, ax=ax, label="probability", shrink=0.8)
+    ax = axes_or_new(ax, "plot_edge_probabilities", _size_of_cells(names))
+    _draw_cells(ax, probability, names, names[:n_present], "probability", cmap="cividis", vmin=0.0)
+    ax.set(xlabel="to (child)", ylabel="from (parent)", title="Posterior probability of each directed edge")
     if len(names) <= _LABELLED_CELLS:
         for (i, j), value in np.ndenumerate(probability.data):
             if i != j:
@@ -398,16 +391,10 @@ def plot_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
         is_number[at[1]] = not isinstance(state, str)
     largest = np.nanmax(np.abs(shown), axis=0, where=~np.isnan(shown), initial=0.0)
     shown[:, is_number] /= np.where(largest > 0, largest, 1.0)[is_number]
-    side = 2.2 + max(0.28, min(0.55, 5.5 / len(names))) * len(names)
-    ax = axes_or_new(ax, "plot_effects", (side + 0.8, side))
-    image = ax.imshow(np.ma.masked_invalid(shown), cmap="RdBu_r", vmin=-1.0, vmax=1.0, aspect="equal")
-    ax.set_facecolor("0.9")
-    _name_cells(ax, names, across)
-    ax.set_xlabel("on")
-    ax.set_ylabel("effect of setting")
-    ax.set_title("Causal effects, posterior mean")
+    ax = axes_or_new(ax, "plot_effects", _size_of_cells(names))
     label = "change of a probability" if not is_number.any() else "change; of a mean, by the largest on that column"
-    _figure(ax).colorbar(image, ax=ax, label=label, shrink=0.8)
+    _draw_cells(ax, np.ma.masked_invalid(shown), names, across, label, cmap="RdBu_r", vmin=-1.0)
+    ax.set(xlabel="on", ylabel="effect of setting", title="Causal effects, posterior mean")
     if len(names) <= _LABELLED_CELLS:
         for (i, j), effect in np.ndenumerate(value):
             if i != j and not np.isnan(effect):
@@ -417,9 +404,21 @@ def plot_effects(effects: pd.DataFrame, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _name_cells(ax: Axes, names: Sequence[str], across: Sequence[str] | None = None) -> None:
+def _size_of_cells(names: Sequence[str]) -> tuple[float, float]:
+    """Inches of a heat map with so many rows, its scale beside it."""
+    side = 2.2 + max(0.28, min(0.55, 5.5 / len(names))) * len(names)
+    return side + 0.8, side
+
+
+def _draw_cells(
+    ax: Axes, cells: NDArray[Any], names: Sequence[str], across: Sequence[str], label: str, **look: Any
+) -> None:
+    """A heat map of numbers up to 1, its rows and columns named, with a scale beside it."""
+    image = ax.imshow(cells, vmax=1.0, aspect="equal", **look)
+    ax.set_facecolor("0.9")
+    figure: Any = ax.get_figure()
+    figure.colorbar(image, ax=ax, label=label, shrink=0.8)
     small = 9 if len(names) <= _LABELLED_CELLS else 6
-    across = names if across is None else across
     ax.set_xticks(range(len(across)), across, rotation=90, fontsize=small, parse_math=False)
     ax.set_yticks(range(len(names)), names, fontsize=small, parse_math=False)
 
@@ -492,10 +491,6 @@ def _edge_counts(posterior: StructurePosterior | ArrayLike) -> NDArray[Any]:
             f"the numbers of edges have shape {n_edges.shape}; it must be (n_chains, n_draws), at least one of each"
         )
     return n_edges
-
-
-def _figure(ax: Axes) -> Any:
-    return ax.get_figure()
 
 
 def _arrow(points: list[tuple[float, float]], probability: float, edge: tuple[str, str]) -> Any:
