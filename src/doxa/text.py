@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-__all__ = ["Lines", "a_kind", "duration", "in_message", "many", "memory", "printable", "shown"]
+__all__ = ["Lines", "a_kind", "counted", "duration", "in_message", "many", "memory", "printable", "shown", "span"]
 
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
 _WIDEST = 80  # characters of a value in a message
@@ -24,18 +25,18 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def shown(value: object, most: int = _WIDEST) -> str:
+def shown(value: object) -> str:
     r"""A value in a message: as Python writes it, on one line, cut where it is long.
 
     Examples
     --------
-    >>> print(shown("a\x1b[31m"), shown("b" * 100, 12), shown(10**5000, 12))
-    'a\x1b[31m' 'bbbbbbbb... a whole number of some 5000 digits
+    >>> print(shown("a\x1b[31m"), shown(["b" * 40] * 9)[-9:], shown(10**5000))
+    'a\x1b[31m' bbbbbb... a whole number of some 5000 digits
     """
-    if isinstance(value, int) and abs(value) >= 10**most:
+    if isinstance(value, int) and abs(value) >= 10**_WIDEST:
         return f"a whole number of some {int(value.bit_length() * 0.30103)} digits"
-    text = repr(value[: most + 1] if isinstance(value, (str, bytes)) else value)
-    return printable(text if len(text) <= most else text[: most - 3] + "...")
+    text = repr(value[: _WIDEST + 1] if isinstance(value, (str, bytes)) else value)
+    return printable(text if len(text) <= _WIDEST else text[: _WIDEST - 3] + "...")
 
 
 def a_kind(value: object) -> str:
@@ -50,6 +51,30 @@ def a_kind(value: object) -> str:
         return "None"
     name = type(value).__name__
     return f"{'an' if name[0] in 'aeioAEIO' else 'a'} {name}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """So many of a thing.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(3, "stretch", "stretches")
+    ('1 row', '3 stretches')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
+def span(numbers: Iterable[float]) -> str:
+    """From the smallest to the largest of some numbers.
+
+    Examples
+    --------
+    >>> span([2.0, 2.0]), span([2.5, 10.0, 5.0])
+    ('2', '2.5 to 10')
+    """
+    values = list(numbers)
+    low, high = min(values), max(values)
+    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 class Lines(str):

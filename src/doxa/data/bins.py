@@ -23,12 +23,12 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data.options import MOST_BINS, near
 from doxa.errors import ArgumentError, ArgumentTypeError
 
 __all__ = ["Binning", "Cuts", "Rank", "check_bins", "codes_of_numbers", "find_cuts", "informative_cuts", "rank_in"]
 
-Floats = NDArray[np.float64]
 Rank = Callable[[Sequence[int]], Floats]  # the k-th smallest numbers of a column, from 0
 
 _log = logging.getLogger("doxa")

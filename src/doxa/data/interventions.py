@@ -7,6 +7,7 @@ an intervention acts on, it becomes a column of its own, whose children are lear
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
@@ -22,7 +23,6 @@ from doxa.schema import Within, made_of_fields
 
 __all__ = ["Interventions", "intervention_columns", "with_interventions"]
 
-_SEPARATORS = ",;"
 _WAY = "interventions='column', or interventions={row: 'name'}"
 
 
@@ -219,10 +219,7 @@ def _split(label: str, names: Sequence[str]) -> tuple[str, ...]:
     """The names in a cell: one, or several between commas or semicolons."""
     if label in names:
         return (label,)
-    parts = label
-    for separator in _SEPARATORS[1:]:
-        parts = parts.replace(separator, _SEPARATORS[0])
-    return tuple(dict.fromkeys(part.strip() for part in parts.split(_SEPARATORS[0]) if part.strip()))
+    return tuple(dict.fromkeys(part.strip() for part in re.split("[,;]", label) if part.strip()))
 
 
 def _names(argument: str, names: Any) -> tuple[str, ...]:

@@ -56,12 +56,11 @@ def scaled(table: Table, like: Scaled | None = None) -> Scaled:
     values, centre, scale = np.full((n, table.n_distinct), np.nan), np.full(n, np.nan), np.full(n, np.nan)
     for j in np.flatnonzero(table.is_number).tolist():
         assert table.numbers is not None  # for there are columns of numbers
+        column = _transformed(table.numbers[:, j : j + 1], transforms[j : j + 1])[:, 0]
         if j >= table.n_present:
             own = j % table.n_present
-            past = _transformed(table.numbers[:, j : j + 1], transforms[j : j + 1])[:, 0]
-            values[j], centre[j], scale[j] = (past - centre[own]) / scale[own], centre[own], scale[own]
+            values[j], centre[j], scale[j] = (column - centre[own]) / scale[own], centre[own], scale[own]
             continue
-        column = _transformed(table.numbers[:, j : j + 1], transforms[j : j + 1])[:, 0]
         seen = ~np.isnan(column)
         times = table.counts[seen].astype(np.float64)
         if not seen.any():

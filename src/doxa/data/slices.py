@@ -50,11 +50,6 @@ class Slices:
     is_first: NDArray[np.bool_] | None = None
 
     @property
-    def is_past(self) -> NDArray[np.bool_]:
-        """Which columns are copies of the past, shape (n_columns,)."""
-        return np.arange(self.width * (self.lags + 1)) >= self.width
-
-    @property
     def stretch(self) -> NDArray[np.int64]:
         """The first row of the stretch of each row, shape (n_rows,)."""
         rows = np.arange(len(self.previous))

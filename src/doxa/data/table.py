@@ -25,6 +25,7 @@ from doxa.data.options import LEAVE_OUT_MANY, check_columns, shown
 from doxa.data.slices import Slices
 from doxa.data.transforms import Transform
 from doxa.errors import TableError
+from doxa.text import counted
 
 __all__ = ["MAX_STATES", "Table", "check_categories", "collapsed", "group_rows", "plain"]
 
@@ -324,6 +325,7 @@ class Table:
         )
         done = None if self.interventions is None else np.ascontiguousarray(self.interventions[:, positions])
         first, group = group_rows(_keys([self.codes[:, j] for j in positions], values, done), self.n_distinct)
+        of_columns = {"cuts": self.cuts, "measured": self.measured, "transforms": self.transforms}
         return _frozen(
             tuple(self.names[j] for j in positions),
             states,
@@ -332,14 +334,12 @@ class Table:
             None if self._row_index is None else group[self._row_index],
             {k: column[first] for k, column in values.items()},
             None if done is None else done[first],
-            cuts={name: self.cuts[name] for name in columns if name in self.cuts},
-            measured={name: self.measured[name] for name in columns if name in self.measured},
-            transforms={name: self.transforms[name] for name in columns if name in self.transforms},
+            **{what: {name: own[name] for name in columns if name in own} for what, own in of_columns.items()},
         )
 
     def __repr__(self) -> str:
-        rows, columns = _count(self.n_rows, "row"), _count(self.n_columns, "column")
-        missing = _count(self.n_missing, "missing cell") if self.n_missing else "no missing cells"
+        rows, columns = counted(self.n_rows, "row"), counted(self.n_columns, "column")
+        missing = counted(self.n_missing, "missing cell") if self.n_missing else "no missing cells"
         if self.moments is not None:
             return f"Table({rows}, of which the moments are kept, x {columns})"
         return f"Table({rows} ({self.n_distinct} distinct) x {columns}, {missing})"
@@ -445,10 +445,6 @@ def _total(group: NDArray[np.intp], n_groups: int, counts: NDArray[np.int64]) ->
     total = np.zeros(n_groups, dtype=np.int64)
     np.add.at(total, group, counts)
     return total
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _check_labels(names: tuple[str, ...], states: tuple[tuple[str, ...], ...]) -> None:

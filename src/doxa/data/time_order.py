@@ -25,6 +25,7 @@ from doxa.data.slices import Slices, all_names, name_and_lag, past_name
 from doxa.data.table import Table, collapsed
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.schema import made_of_fields
+from doxa.text import counted
 
 __all__ = ["TimeOrder", "in_slices", "last_moments"]
 
@@ -100,7 +101,7 @@ class TimeOrder:
         units = "" if self.unit is None else f", units by {self.unit!r}"
         step = "ranks" if self.step == _RANK else f"steps of {self.step:g}"
         gaps = "ends a stretch" if self.gaps == "break" else "is a row of missing cells"
-        return f"moments by {self.time!r} in {step}{units}; {_count(self.lags, 'lag')}; a moment that is absent {gaps}"
+        return f"moments by {self.time!r} in {step}{units}; {counted(self.lags, 'lag')}; a moment that is absent {gaps}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, for run files."""
@@ -151,8 +152,8 @@ def in_slices(table: Table, order: TimeOrder | None) -> Table:
     present = np.flatnonzero(laid.age >= order.lags)
     if not len(present):
         raise ArgumentError(
-            f"lags is {order.lags}, and no moment has its {_count(order.lags, 'predecessor')} in the table: the "
-            f"longest stretch has {_count(int(laid.age.max()) + 1, 'moment')}; say with step= how far apart moments "
+            f"lags is {order.lags}, and no moment has its {counted(order.lags, 'predecessor')} in the table: the "
+            f"longest stretch has {counted(int(laid.age.max()) + 1, 'moment')}; say with step= how far apart moments "
             "are that follow each other, or take fewer lags"
         )
     rows = [laid.source[present - lag] for lag in range(order.lags + 1)]
@@ -397,20 +398,16 @@ def _told(laid: _Moments, n_rows: int, order: TimeOrder) -> str:
     n_units, n_filled = len(np.unique(laid.unit)), int((laid.source < 0).sum())
     lengths = np.diff(np.append(begins, len(laid.age)))
     n_short = int((lengths <= order.lags).sum())
-    text = f"{_count(len(laid.age) - n_filled, 'moment')} of {_count(n_units, 'unit')}"
+    text = f"{counted(len(laid.age) - n_filled, 'moment')} of {counted(n_units, 'unit')}"
     gaps = len(begins) - n_units
     if n_filled:
-        text += f"; {_count(n_filled, 'absent moment')} taken as missing cells"
+        text += f"; {counted(n_filled, 'absent moment')} taken as missing cells"
     elif gaps:
-        text += f"; {_count(gaps, 'gap')} in time, after each of which a new stretch begins"
+        text += f"; {counted(gaps, 'gap')} in time, after each of which a new stretch begins"
     if n_short:
-        text += f"; {_count(n_short, 'stretch', 'stretches')} too short to have all lags, and left out"
-    return f"{text}; {_count(n_rows, 'moment')} with all lags"
+        text += f"; {counted(n_short, 'stretch', 'stretches')} too short to have all lags, and left out"
+    return f"{text}; {counted(n_rows, 'moment')} with all lags"
 
 
 def _short(number: float) -> str:
     return str(int(number)) if float(number).is_integer() else f"{number:.12g}"
-
-
-def _count(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"

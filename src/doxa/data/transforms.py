@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data.options import near, shown
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 
 __all__ = ["TRANSFORMS", "Transform", "check_transforms", "transform_of"]
 
-Floats = NDArray[np.float64]
 
 TRANSFORMS = {
     "log": "numbers above 0",

@@ -23,6 +23,7 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
 from doxa.models.factors import Factor
 from doxa.models.markov import check_rows, read_array, read_states, sum_factors
+from doxa.text import counted
 
 __all__ = ["CategoricalNetwork", "blank", "check_share", "draw_records", "parent_positions"]
 
@@ -274,8 +275,7 @@ class CategoricalNetwork:
         return _restore, (self._dag, self._states, dict(self._tables), self._parents)
 
     def __repr__(self) -> str:
-        nodes = f"{len(self.names)} node" + ("" if len(self.names) == 1 else "s")
-        edges = f"{self._dag.n_edges} edge" + ("" if self._dag.n_edges == 1 else "s")
+        nodes, edges = counted(len(self.names), "node"), counted(self._dag.n_edges, "edge")
         free = sum(t.size - t.size // t.shape[-1] for t in self._tables.values())
         return f"{type(self).__name__}({nodes}, {edges}, {free} free probabilities)"
 

@@ -7,14 +7,12 @@ without conversion.
 A *family* is a node with its parents.  The *Markov blanket* of a node is its parents, its children and
 the other parents of its children: given these, the node is independent of all others.  An arc i -> j is
 *covered* when pa(j) = pa(i) + {i}; reversing a covered arc, and nothing else, leads to a graph that is
-Markov equivalent (Chickering 1995).  Equivalence classes are in `doxa.models.dag`; probabilities over
-graphs are not here.
+Markov equivalent (Chickering 1995).  Probabilities over graphs are not here.
 
-`Cpdag`: the completed partially directed graph of a Markov equivalence class.
-
-Graphs are Markov equivalent when they imply the same conditional independences, which is when they have the
-same skeleton and the same v-structures (Verma & Pearl 1990).  An edge is *compelled* when every graph of the
-class has it in the same direction; the others are *reversible* and drawn without an arrow.
+`Cpdag` is a Markov equivalence class.  Graphs are Markov equivalent when they imply the same conditional
+independences, which is when they have the same skeleton and the same v-structures (Verma & Pearl 1990).  An edge is
+*compelled* when every graph of the class has it in the same direction; the others are *reversible* and drawn without
+an arrow.
 """
 
 from __future__ import annotations

@@ -28,15 +28,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
+from doxa.arrays import Floats
 from doxa.checks import check_generator, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork, check_share, draw_records, parent_positions
 from doxa.models.dag import Dag
+from doxa.text import counted
 
 __all__ = ["GaussianNetwork", "LogOdds", "Regression", "check_number", "odds_probabilities"]
-
-Floats = NDArray[np.float64]
 
 
 class Regression(NamedTuple):
@@ -434,8 +434,7 @@ class GaussianNetwork:
         return GaussianNetwork.of_checked, parts
 
     def __repr__(self) -> str:
-        nodes = f"{len(self.names)} node" + ("" if len(self.names) == 1 else "s")
-        edges = f"{self._dag.n_edges} edge" + ("" if self._dag.n_edges == 1 else "s")
+        nodes, edges = counted(len(self.names), "node"), counted(self._dag.n_edges, "edge")
         shown = list(self._regressions)
         more = f", ... {len(shown) - 4} more" if len(shown) > 4 else ""
         return f"GaussianNetwork({nodes}, {edges}; {', '.join(shown[:4])}{more}: numbers)"

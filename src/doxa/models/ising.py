@@ -16,26 +16,31 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import Factor
 from doxa.models.markov import MarkovNetwork, check_rows, read_array
+from doxa.text import counted
 
 __all__ = ["IsingNetwork", "PairNetwork", "PottsNetwork", "ising", "ising_grid", "potts", "potts_grid"]
 
-Floats = NDArray[np.float64]
 Edges = ArrayLike | Iterable[tuple[str, str]]
 
 
-def _read_grid(rows: int, columns: int, periodic: bool) -> tuple[tuple[int, int], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the shape, and the edges to the right and down, each of shape (rows of them, columns of them, 2)."""
+def _read_grid(
+    rows: int, columns: int, periodic: bool
+) -> tuple[tuple[int, int], NDArray[np.int64], tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return the shape, the edges to the right and then those down, and rows and columns of the edges of each kind."""
     least, hint = (3, " where the grid is periodic: two would be joined twice") if periodic else (1, "")
     shape = check_whole("rows", rows, least, hint), check_whole("columns", columns, least, hint)
     place = np.arange(shape[0] * shape[1], dtype=np.int64).reshape(shape)
     if periodic:
-        right, down = np.roll(place, -1, axis=1), np.roll(place, -1, axis=0)
-        return shape, np.stack([place, right], axis=2), np.stack([place, down], axis=2)
-    return shape, np.stack([place[:, :-1], place[:, 1:]], axis=2), np.stack([place[:-1], place[1:]], axis=2)
+        pairs = (place, np.roll(place, -1, axis=1)), (place, np.roll(place, -1, axis=0))
+    else:
+        pairs = (place[:, :-1], place[:, 1:]), (place[:-1], place[1:])
+    edges = np.concatenate([np.stack(ends, axis=2).reshape(-1, 2) for ends in pairs])
+    return shape, edges, (pairs[0][0].shape, pairs[1][0].shape)
 
 
 def _grid_couplings(coupling: Any, horizontal: tuple[int, ...], vertical: tuple[int, ...]) -> Floats:
@@ -250,7 +255,7 @@ class PairNetwork(MarkovNetwork):
         if self.shape is not None:
             grid = f", {self.shape[0]} x {self.shape[1]} grid" + (", periodic" if self.periodic else "")
         states = f"states {', '.join(map(repr, self._labels))}"
-        edges = f"{len(self.edges)} edge" + ("" if len(self.edges) == 1 else "s")
+        edges = counted(len(self.edges), "edge")
         return f"{type(self).__name__}({len(self.fields)} variables, {edges}{grid}; {states})"
 
 
@@ -379,10 +384,9 @@ def ising_grid(
     >>> ising_grid(512, 512, coupling=(0.4, 0.5), periodic=True)
     IsingNetwork(262144 variables, 524288 edges, 512 x 512 grid, periodic; states '-1', '1')
     """
-    shape, horizontal, vertical = _read_grid(rows, columns, periodic)
+    shape, edges, of_edges = _read_grid(rows, columns, periodic)
     fields = _read_numbers("field", field, shape, "a number for every variable")
-    couplings = _grid_couplings(coupling, horizontal.shape[:2], vertical.shape[:2])
-    edges = np.concatenate([horizontal.reshape(-1, 2), vertical.reshape(-1, 2)])
+    couplings = _grid_couplings(coupling, *of_edges)
     return _ising(edges, couplings, fields, coding, shape=shape, periodic=periodic)
 
 
@@ -439,12 +443,12 @@ def potts_grid(
     >>> potts_grid(4, 4, 3, coupling=0.5)
     PottsNetwork(16 variables, 24 edges, 4 x 4 grid; states '0', '1', '2')
     """
-    shape, horizontal, vertical = _read_grid(rows, columns, periodic)
+    shape, edges, of_edges = _read_grid(rows, columns, periodic)
     q = check_whole("n_states", n_states, 2)
     given = np.zeros(q) if field is None else read_array("field", field)
     return PottsNetwork(
-        np.concatenate([horizontal.reshape(-1, 2), vertical.reshape(-1, 2)]),
-        _grid_couplings(coupling, horizontal.shape[:2], vertical.shape[:2]),
+        edges,
+        _grid_couplings(coupling, *of_edges),
         _read_state_fields(given.reshape(-1, q) if given.shape == (*shape, q) else given, (shape[0] * shape[1], q)),
         tuple(map(str, range(q))),
         shape=shape,

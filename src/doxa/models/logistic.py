@@ -6,8 +6,6 @@ and 1 (Jaakkola & Jordan 2000, eqs. 1 and 20).  The coefficients of each node ha
 independent of those of other nodes.
 
 Posteriors of the coefficients are not here: this is the model they are posteriors of.
-
-Rows drawn from a logistic network, parents before children.
 """
 
 from __future__ import annotations
@@ -35,6 +33,7 @@ from doxa.models.logistic_options import (
 from doxa.models.logistic_prior import LearnedScale, NetworkPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import LogisticLikelihood, complete_regression, parent_values
+from doxa.text import counted
 
 __all__ = ["LogisticNetwork", "draw_table"]
 
@@ -404,7 +403,7 @@ class LogisticNetwork:
         return complete_regression(factor, family, table, self.prior(node))
 
     def __repr__(self) -> str:
-        nodes = "1 node" if len(self.names) == 1 else f"{len(self.names)} nodes"
+        nodes = counted(len(self.names), "node")
         return f"LogisticNetwork({nodes}, {len(self._families)} with parents, coding={self._coding!r})"
 
     def _known(self, node: str) -> str:

@@ -13,14 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic_options import GaussianPrior, read_priors
 
 __all__ = ["HYPERPRIORS", "LearnedScale", "NetworkPrior", "read_groups"]
 
-_Floats = NDArray[np.float64]
 
 HYPERPRIORS = ("half_normal", "half_cauchy")
 
@@ -73,7 +72,7 @@ class LearnedScale:
         """The hyperprior, for people: half-normal of width 2.5."""
         return f"{self.hyperprior.replace('_', '-')} of width {self.width:g}"
 
-    def log_density(self, scales: _Floats) -> _Floats:
+    def log_density(self, scales: Floats) -> Floats:
         """Log prior density (nats) of scales; minus infinity below 0."""
         x = np.asarray(scales, dtype=np.float64) / self.width
         with np.errstate(over="ignore"):
@@ -83,7 +82,7 @@ class LearnedScale:
                 inside = np.log(2 / np.pi) - np.log1p(x**2)
         return np.asarray(np.where(x >= 0, inside - np.log(self.width), -np.inf))
 
-    def slope(self, scales: _Floats) -> _Floats:
+    def slope(self, scales: Floats) -> Floats:
         """Derivative of the log prior density by the logarithm of the scale."""
         x2 = (np.asarray(scales, dtype=np.float64) / self.width) ** 2
         return np.asarray(-x2 if self.hyperprior == "half_normal" else -2 * x2 / (1 + x2))
@@ -164,7 +163,7 @@ class NetworkPrior:
             covariance[self.slopes[node], self.slopes[node]] = scale**2
         return GaussianPrior(mean, covariance)
 
-    def log_density(self, thetas: Mapping[str, _Floats]) -> _Floats:
+    def log_density(self, thetas: Mapping[str, Floats]) -> Floats:
         """Log density (nats) of coefficients and learned scales, all (n or 1, n_coefficients); shape (n or 1,)."""
         total = np.zeros(1)
         for node, (whiten, log_constant) in self._standards.items():

@@ -389,18 +389,21 @@ def family_regression(
     """The regression of a child on its parents in the rows in which its family, ``codes`` (n, family), is complete."""
     whole = (codes >= 0).all(axis=1)
     configurations, index = distinct_rows(codes[whole])
-    cases = np.bincount(index, weights=counts[whole], minlength=len(configurations)).astype(np.float64, copy=False)
-    design, offset = factor.design(configurations[:, :-1])
-    sign = 2.0 * configurations[:, -1].astype(np.float64) - 1.0
-    return LogisticRegressionProblem(design, sign, cases, offset, *prior)
+    return _regression(factor, configurations, _cases(index, counts[whole], len(configurations)), prior)
 
 
 def ordered_regression(factor: LogisticFactor, codes: Bits, prior: GaussianPrior) -> LogisticRegressionProblem:
     """The same with equal cases apart: a row for each row of ``codes`` (n, family) that is complete, in their order."""
     complete = codes[(codes >= 0).all(axis=1)]
-    design, offset = factor.design(complete[:, :-1])
-    sign = 2.0 * complete[:, -1].astype(np.float64) - 1.0
-    return LogisticRegressionProblem(design, sign, np.ones(len(complete)), offset, *prior)
+    return _regression(factor, complete, np.ones(len(complete)), prior)
+
+
+def _regression(
+    factor: LogisticFactor, rows: Bits, cases: NDArray[np.float64], prior: GaussianPrior
+) -> LogisticRegressionProblem:
+    design, offset = factor.design(rows[:, :-1])
+    sign = 2.0 * rows[:, -1].astype(np.float64) - 1.0
+    return LogisticRegressionProblem(design, sign, cases, offset, *prior)
 
 
 def complete_regression(

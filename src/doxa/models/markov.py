@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import Factor
+from doxa.text import counted
 
 __all__ = ["MarkovNetwork", "check_rows", "read_array", "read_states", "sum_factors"]
 
@@ -120,9 +121,7 @@ class MarkovNetwork:
         return MarkovNetwork, (dict(zip(self._names, self._states, strict=True)), named)
 
     def __repr__(self) -> str:
-        potentials = f"{len(self._factors)} potential" + ("" if len(self._factors) == 1 else "s")
-        variables = f"{len(self._names)} variable" + ("" if len(self._names) == 1 else "s")
-        return f"MarkovNetwork({variables}, {potentials})"
+        return f"MarkovNetwork({counted(len(self._names), 'variable')}, {counted(len(self._factors), 'potential')})"
 
 
 def read_states(states: Mapping[str, Sequence[str]]) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data.coding import refuse_infinite
 from doxa.data.large.engine import Moments
 from doxa.data.table import Table, collapsed
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["rows_with_moments", "table_of_moments"]
 
-Floats = NDArray[np.float64]
 _MOST_NUMBERS = 200  # columns: some 20 000 sums of products
 _MOST_CELLS = 2**27  # of the rows that are made: a GB
 _ROUNDING, _NATS = 2.0**-53, 0.01  # of a number; by which scores may be off
