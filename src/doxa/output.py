@@ -12,7 +12,7 @@ from doxa.replacing import replacing, temporary_beside
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_folder", "check_output", "write_frame"]
+__all__ = ["check_folder", "check_output", "is_same_file", "write_frame"]
 
 _KINDS = (".csv", ".json", ".parquet")
 
@@ -25,14 +25,19 @@ def check_folder(path: Path, what: str) -> None:
         raise FileError(f"{what} is '{path}', but the folder '{path.parent}' does not exist; create it first")
 
 
-def check_output(path: Path, source: Path | None = None) -> None:
-    """Raise unless a file of this name can be written.
+def is_same_file(path: Path, other: Path) -> bool:
+    """Whether two names are of one file that exists."""
+    return path.exists() and other.exists() and path.samefile(other)
+
+
+def check_output(path: Path | None, *needed: Path | None) -> None:
+    """Raise unless a file of this name, if one is given, can be written.
 
     Parameters
     ----------
-    path : Path
-    source : Path, optional
-        A file that is still needed: ``path`` must not be the same one.
+    path : Path, optional
+    *needed : Path, optional
+        Files that are still needed: ``path`` must be none of them.
 
     Raises
     ------
@@ -41,10 +46,12 @@ def check_output(path: Path, source: Path | None = None) -> None:
     FileError
         If the folder does not exist or cannot be written to, or the name is that of a folder.
     """
+    if path is None:
+        return
     if path.suffix.lower() not in _KINDS:
         raise ArgumentError(f"output is '{path}'; its ending must be one of {', '.join(_KINDS)}")
     check_folder(path, "output")
-    if path.exists() and source is not None and source.exists() and path.samefile(source):
+    if any(is_same_file(path, other) for other in needed if other is not None):
         raise ArgumentError(f"output is '{path}', which is the table itself; give it another name")
     if path.exists() and not os.access(path, os.W_OK):
         raise FileError(f"output is '{path}', which may not be written to; change its permissions or give another name")

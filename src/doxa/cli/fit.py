@@ -18,12 +18,12 @@ import doxa
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
 from doxa.cli.networks import ToHandOn, check_network, write_network
-from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
+from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, said, typed
 from doxa.cli.report import watching
 from doxa.cli.show import show_fit, write_summary
-from doxa.cli.words import parse_numbers
+from doxa.cli.words import parse_states, parsed, refuse
 from doxa.errors import ArgumentError, TableError
-from doxa.text import printable
+from doxa.text import counted, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,14 +144,14 @@ def check_words(given: set[str], graph: Path | None, data: Path | None) -> None:
 
 def check_files(outputs: Mapping[str, Path | None], needed: Iterable[Path | None]) -> None:
     """Raise unless every output can be written, and is none of the files that are read or another output."""
-    from doxa.output import check_output
+    from doxa.output import check_output, is_same_file
 
     taken = [path for path in needed if path is not None]
     for option, path in outputs.items():
+        check_output(path)
         if path is not None:
-            check_output(path)
             for other in taken:
-                if path.absolute() == other.absolute() or (path.exists() and other.exists() and path.samefile(other)):
+                if path.absolute() == other.absolute() or is_same_file(path, other):
                     refuse(option, f"'{path}' is read or written by this command already; give it another name")
             taken.append(path)
 
@@ -199,26 +199,21 @@ def parse_value(option: str, word: str, learned: bool = False) -> float | str:
     """``"0.5"`` to a number; ``"learned"`` as it is, where it may stand."""
     if learned and word == "learned":
         return word
-    try:
-        return float(word)
-    except ValueError:
-        rule = "'learned', a number" if learned else "a number"
-        raise typer.BadParameter(
-            f"{word!r} should be {rule}, or NODE=NUMBER, as in {option} heart=0.5", param_hint=option
-        ) from None
+    rule = "'learned', a number" if learned else "a number"
+    return parsed(float, word, option, f"{word!r} should be {rule}, or NODE=NUMBER, as in {option} heart=0.5")
 
 
 def parse_node_values(option: str, words: list[str], learned: bool = False) -> dict[str, float | str]:
     """``["heart=0.5", "age=learned"]`` to a mapping."""
-    parsed: dict[str, float | str] = {}
+    found: dict[str, float | str] = {}
     for word in words:
         node, equals, value = word.rpartition("=")
         if not equals or not node:
-            raise typer.BadParameter(f"{word!r} should be NODE=NUMBER, as in {option} heart=0.5", param_hint=option)
-        if node in parsed:
-            raise typer.BadParameter(f"node {node!r} is given twice", param_hint=option)
-        parsed[node] = parse_value(option, value, learned)
-    return parsed
+            refuse(option, f"{word!r} should be NODE=NUMBER, as in {option} heart=0.5")
+        if node in found:
+            refuse(option, f"node {node!r} is given twice")
+        found[node] = parse_value(option, value, learned)
+    return found
 
 
 def fit(
@@ -292,34 +287,32 @@ def fit(
             assert data is not None
             fitted = _network(graph, prior_mean, prior_scale, bias, root, coding)  # for tables, its graph alone
             table = _read(fitted, data, read)
-            of_tables: dict[str, Any] = {"equivalent_sample_size": equivalent_sample_size, "hidden": _states(hidden)}
+            states = parse_states(hidden, "NODE=STATES, as in cause=3")
             logistic = _is_logistic(family, table, given)
-            asked = (
-                None
-                if not logistic
-                else FitOptions(
+            common: dict[str, Any] = {
+                "chains": chains, "draws": draws, "warmup": warmup, "until": wanted, "seed": seed,
+            }  # fmt: skip
+            source = {"source": str(data.absolute()), **read, "columns": list(table.names)}
+            if logistic:
+                asked = FitOptions(
                     method=method,
                     approximation=approximation,
                     order=order,  # type: ignore[arg-type]  # it is checked there
-                    chains=chains,
-                    draws=draws,
-                    warmup=warmup,
-                    until=wanted,
-                    seed=seed,
                     keep="draws" if average is None else Averages(average),
+                    **common,
                 )
-            )
-            source = {"source": str(data.absolute()), **read, "columns": list(table.names)}
-            if asked is None:
-                of_tables |= {"chains": chains, "draws": draws, "warmup": warmup, "until": wanted, "seed": seed}
-                if family != "categorical" or table.is_number.any():
-                    of_tables["family"] = family
-                posterior = fit_tables(fitted.dag, table, source, LearnOptions(**of_tables), store, workers)
-            else:
                 plan = make_plan(fitted, table, source, asked)
                 if rows is not None:
                     recode(rows, plan.network, plan.states)  # what it refuses, before the fit
                 posterior = run_plan(plan, store, workers, None)
+            else:
+                of_tables = LearnOptions(
+                    family=family if family != "categorical" or table.is_number.any() else None,
+                    equivalent_sample_size=equivalent_sample_size,
+                    hidden=states,
+                    **common,
+                )
+                posterior = fit_tables(fitted.dag, table, source, of_tables, store, workers)
         predicted = None if rows is None else posterior.predict(rows)
         show_fit(posterior)
     if output is not None:
@@ -330,14 +323,6 @@ def fit(
         if not isinstance(posterior, TablePosterior):
             refuse("--network", "the fit has coefficients; files of networks hold tables, as of --family categorical")
         write_network(posterior.network(), network)
-
-
-def _states(hidden: list[str] | None) -> Any:
-    """Numbers of states of hidden nodes."""
-    states = parse_numbers("--hidden", hidden)
-    if isinstance(states, int):
-        refuse("--hidden", f"{str(states)!r} should be NODE=STATES, as in cause=3")
-    return states
 
 
 def _is_logistic(family: str | None, table: Table, given: set[str]) -> bool:
@@ -386,8 +371,7 @@ def _write_predictions(predicted: pd.DataFrame, path: Path) -> None:
     from doxa.output import write_frame
 
     write_frame(predicted, path)
-    n_cells = f"{len(predicted)} missing {'cell' if len(predicted) == 1 else 'cells'}"
-    print(f"\nPredictions of {n_cells} are in {printable(str(path))}.")
+    print(f"\nPredictions of {counted(len(predicted), 'missing cell')} are in {printable(str(path))}.")
 
 
 def _read(network: LogisticNetwork, data: Path, read: dict[str, Any]) -> Table:

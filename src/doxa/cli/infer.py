@@ -14,14 +14,12 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.options import Words, check_end, refuse, said, typed
+from doxa.cli.options import Words, check_end, said, typed
 from doxa.cli.report import check_page, tell
-from doxa.cli.words import as_numbers, parse_given, parse_names, parse_soft
+from doxa.cli.words import as_numbers, parse_given, parse_names, parse_soft, refuse
 from doxa.text import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from doxa.inference import ChosenBy
     from doxa.inference.answers import Inference
     from doxa.inference.options import InferOptions
@@ -89,10 +87,8 @@ def _choice(option: str, word: str) -> ChosenBy:
     except (json.JSONDecodeError, RecursionError) as error:
         raise typer.BadParameter(f"{word!r} is no JSON object: {error}", param_hint=option) from None
     if len(found) != 1:
-        raise typer.BadParameter(
-            f'{word!r} has {len(found)} names; one variable chooses, as in {{"smoke": {{"yes": [["tub"]], "no": []}}}}',
-            param_hint=option,
-        )
+        example = '{"smoke": {"yes": [["tub"]], "no": []}}'
+        refuse(option, f"{word!r} has {len(found)} names; one variable chooses, as in {example}")
     ((variable, blocks),) = found.items()
     return ChosenBy(variable, blocks)
 
@@ -127,11 +123,9 @@ def infer(
 
     chosen = typed(context)
     check_end(chosen, _WHEN_TO_STOP)
-    if output is not None:
-        check_output(output, network)
-    if report is not None:
-        check_page(report, network)
-    observed, likelihoods = parse_given(given or []), parse_soft(soft or [])
+    check_output(output, network)
+    check_page(report, network)
+    words, likelihoods = parse_given(given or []), parse_soft(soft or [])
     goal = doxa.Until(mcse=mcse, max_draws=max_draws, max_seconds=max_seconds)
     asked = InferOptions(
         method=method,
@@ -145,18 +139,14 @@ def infer(
         seed=seed,
     )
     model = doxa.read_network(network)
-    if isinstance(model, GaussianNetwork):
-        seen = as_numbers(observed, set(model.regressions), "--given")
-        result = _about_numbers(model, query, seen, likelihoods, chosen, asked, output)
-        if report is not None:
-            doxa.report(result, report, facts=_facts(network, model, likelihoods, asked))
-            tell(report)
-        return
-    assert isinstance(model, (doxa.CategoricalNetwork, doxa.MarkovNetwork))  # that is what files hold
+    numbers = set(model.regressions) if isinstance(model, GaussianNetwork) else set()
+    observed = as_numbers(words, numbers, "--given")
     if most_probable:
+        if isinstance(model, GaussianNetwork):
+            refuse("--most-probable", "the network has numbers, whose answers have none; leave it out")
         for name in sorted(chosen - _OF_STATES):
             refuse("--most-probable", f"it has no --{name.replace('_', '-')}; leave that out")
-        _explain(model, observed, likelihoods, asked)
+        _explain(model, words, likelihoods, asked)
         return
     with interruptible("infer"):
         result = infer_from(model, query or None, observed, likelihoods, asked, workers)
@@ -178,26 +168,6 @@ def _show(result: Inference, output: Path | None) -> None:
     if output is not None:
         write_frame(result.to_frame(), output)
         print(f"The table is in {printable(str(output))}.")
-
-
-def _about_numbers(
-    model: GaussianNetwork,
-    query: list[str] | None,
-    given: Mapping[str, str | float],
-    soft: dict[str, list[float]],
-    chosen: set[str],
-    asked: InferOptions,
-    output: Path | None,
-) -> Inference:
-    """Answer in a network with numbers."""
-    from doxa.inference.infer import infer_from
-
-    if "most_probable" in chosen:
-        refuse("--most-probable", "the network has numbers, whose answers have none; leave it out")
-    with interruptible("infer"):
-        result = infer_from(model, query or None, given, soft, asked)
-    _show(result, output)
-    return result
 
 
 def _explain(

@@ -13,11 +13,11 @@ import doxa
 from doxa.cli import options
 from doxa.cli.app import check_kind, interruptible
 from doxa.cli.networks import ToHandOn, check_network, write_network
-from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, refuse, said, typed
+from doxa.cli.options import HOW_TO_READ, Words, check_end, check_going_on, said, typed
 from doxa.cli.report import check_page, tell, watching
 from doxa.cli.show import show_effects, show_forecast, show_graphs, show_slopes, write_edges
 from doxa.cli.values import Questions
-from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers
+from doxa.cli.words import parse_edges, parse_family, parse_log_odds, parse_names, parse_numbers, parse_states, refuse
 from doxa.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -221,7 +221,7 @@ def learn(
                 prior=prior,
                 **_knowledge(edge_log_odds, max_parents, required, forbidden, tier),
                 indicator=indicator or (),
-                hidden=_states(hidden),
+                hidden=parse_states(hidden, "NAME=STATES, as in cause=2"),
                 interventions=interventions,
                 imperfect=True if imperfect == ["all"] else tuple(imperfect or ()),
                 uncertain_targets=uncertain_targets,
@@ -265,11 +265,8 @@ def _check_files(data: Path | None, kept: Path | None, output: Path | None, repo
 
     if report is not None:
         libraries()  # that a page is drawn with
-    for needed in filter(None, (data, kept)):
-        if output is not None:
-            check_output(output, needed)
-        if report is not None:
-            check_page(report, needed)
+    check_output(output, data, kept)
+    check_page(report, data, kept)
 
 
 def _check_words(given: set[str], data: Path | None) -> None:
@@ -280,14 +277,6 @@ def _check_words(given: set[str], data: Path | None) -> None:
     if "resume" not in given and data is None:
         refuse("DATA", "name the file with the table, or give --resume RUN")
     check_end(given, _WHEN_TO_STOP)
-
-
-def _states(hidden: list[str] | None) -> Any:
-    """Numbers of states of hidden columns."""
-    states = parse_numbers("--hidden", hidden)
-    if isinstance(states, int):
-        raise typer.BadParameter(f"{str(states)!r} should be NAME=STATES, as in cause=2", param_hint="--hidden")
-    return states
 
 
 def _step(step: str | None) -> float | str | None:

@@ -13,6 +13,7 @@ import typer
 
 import doxa
 from doxa.cli import options
+from doxa.cli.words import refuse
 from doxa.errors import ArgumentError
 from doxa.text import printable
 
@@ -33,17 +34,17 @@ ToHandOn = Annotated[
 def check_network(path: Path | None, needed: Iterable[Path | None]) -> None:
     """Raise unless a network can be written to a file, before hours of sampling; ``needed`` are files that are read."""
     from doxa.models.network_files import ENDS
-    from doxa.output import check_folder
+    from doxa.output import check_folder, is_same_file
 
     if path is None:
         return
     end = path.with_suffix("").suffix if path.suffix.lower() == ".gz" else path.suffix
     if end.lower() not in ENDS:
-        options.refuse("--network", f"'{path}' must end in one of {', '.join(ENDS)}, also with .gz")
+        refuse("--network", f"'{path}' must end in one of {', '.join(ENDS)}, also with .gz")
     check_folder(path, "network")
     for other in needed:
-        if other is not None and path.exists() and other.exists() and path.samefile(other):
-            options.refuse("--network", f"'{path}' is read by this command; give it another name")
+        if other is not None and is_same_file(path, other):
+            refuse("--network", f"'{path}' is read by this command; give it another name")
 
 
 def write_network(network: PosteriorNetwork, path: Path) -> None:
@@ -62,8 +63,9 @@ def convert(
     """Write a network in another format, or draw its graph for Graphviz."""
     from doxa.models import write_graph
     from doxa.models.graph_files import is_dot
+    from doxa.output import is_same_file
 
-    if network.exists() and target.exists() and network.samefile(target):
+    if is_same_file(network, target):
         raise ArgumentError(f"FILE is '{target}', which is the network itself; give another name")
     model = doxa.read_network(network)
     if is_dot(target) and not isinstance(model, doxa.MarkovNetwork):

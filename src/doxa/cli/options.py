@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
-from doxa.cli.words import parse_bins, parse_given
+from doxa.cli.words import parse_bins, parse_given, refuse
 
 Words = list[str] | None  # an option that may be repeated
 HOW_TO_READ = ("columns", "drop", "bins", "missing", "numbers", "categories", "counts", "transform")
@@ -56,11 +56,6 @@ def check_end(given: set[str], when_to_stop: Iterable[str]) -> None:
         for name in when_to_stop:
             if name in given and name != "max_seconds":
                 refuse(_option(name), "--draws says when to stop, too; give one of them")
-
-
-def refuse(option: str, message: str) -> NoReturn:
-    """Raise, naming the option."""
-    raise typer.BadParameter(message, param_hint=option)
 
 
 def _option(name: str) -> str:

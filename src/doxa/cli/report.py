@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import doxa
+from doxa.cli.words import refuse
 from doxa.errors import ArgumentError
 from doxa.text import printable
 
@@ -43,14 +44,14 @@ def watching(asked: bool, port: int | None, run: Path | None) -> Iterator[None]:
     """Serve a run that goes on within the ``with`` statement, if that was asked for."""
     if not asked:
         if port is not None:
-            raise typer.BadParameter("it is the port of --watch; give that, too", param_hint="--watch-port")
+            refuse("--watch-port", "it is the port of --watch; give that, too")
         yield
         return
     if run is None:
-        raise typer.BadParameter(
+        refuse(
+            "--watch",
             "the page is made from the file of the run; give it one: --store RUN (so kept, a run is safe against "
             "crashes, too)",
-            param_hint="--watch",
         )
     with _served(run, port or 0, None):
         yield
@@ -120,13 +121,17 @@ def report(
     tell(output)
 
 
-def check_page(path: Path, source: Path) -> None:
-    """Raise `ArgumentError` unless a page of this name can be written, before any work is done."""
+def check_page(path: Path | None, *needed: Path | None) -> None:
+    """Raise `ArgumentError` unless a page of this name, if one is given, can be written, before any work is done."""
+    from doxa.output import is_same_file
+
+    if path is None:
+        return
     if path.is_dir():
         raise ArgumentError(f"the page is '{path}', which is a folder; give the name of a file in it")
     if not path.absolute().parent.is_dir():
         raise ArgumentError(f"the page is '{path}', and there is no folder '{path.absolute().parent}'; make it first")
-    if path.exists() and source.exists() and path.samefile(source):
+    if any(is_same_file(path, other) for other in needed if other is not None):
         raise ArgumentError(f"the page is '{path}', which is what it is made of; give it another name")
 
 

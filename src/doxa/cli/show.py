@@ -10,7 +10,7 @@ import typer
 
 import doxa
 from doxa.cli.words import aligned
-from doxa.text import printable
+from doxa.text import counted, printable, span
 
 if TYPE_CHECKING:
     from doxa.parameters.fitted import FittedParameters
@@ -44,8 +44,7 @@ def show_parameters(posterior: FittedParameters) -> None:
     for line in filter(None, (posterior.coding_text, _data_text(posterior), _model_text(posterior))):
         print(printable(line))
     trace = posterior.trace
-    chains = "chain" if posterior.n_chains == 1 else "chains"
-    kept = f"{posterior.n_chains} {chains} x {posterior.n_draws} {posterior.kept}"
+    kept = f"{counted(posterior.n_chains, 'chain')} x {posterior.n_draws} {posterior.kept}"
     print(f"{kept} after {trace.n_warmup // trace.thin} of warm-up; seed {trace.entropy}")
     for line in _method_lines(posterior):
         print(printable(line))
@@ -84,7 +83,7 @@ def show_tables(posterior: GraphFit) -> None:
     print(f"{what}; {printable(options.score.text)}")
     if not posterior.is_closed_form:
         trace = posterior.trace
-        kept = f"{_count(trace.n_chains, 'chain')} x {trace.n_draws} draws of the missing cells"
+        kept = f"{counted(trace.n_chains, 'chain')} x {trace.n_draws} draws of the missing cells"
         print(f"{kept} after {trace.n_warmup // trace.thin} of warm-up; seed {trace.entropy}")
     print()
     entries = _flat_entries(posterior)
@@ -195,11 +194,11 @@ def _data_text(posterior: FittedParameters) -> str:
     """Rows and nodes, what is missing and hidden, and which state counts as 1."""
     report, names = posterior.report, posterior.network.names
     hidden = [name for name in names if name not in posterior.states]
-    parts = [f"{report.n_rows} rows x {_count(len(names), 'node')}"]
+    parts = [f"{report.n_rows} rows x {counted(len(names), 'node')}"]
     if hidden:
         parts.append(f"hidden: {_listed(hidden)}")
     n_cells = report.n_missing - report.n_rows * len(hidden)
-    parts.append(f"{_count(n_cells, 'missing cell')}, summed out" if n_cells else "no missing cells")
+    parts.append(f"{counted(n_cells, 'missing cell')}, summed out" if n_cells else "no missing cells")
     ones: dict[str, list[str]] = {}
     for name in names:
         if len(states := posterior.states.get(name, ())) == 2:
@@ -227,12 +226,12 @@ def _model_text(posterior: FittedParameters) -> str:
         scales = np.sqrt(np.concatenate([np.diag(prior.covariance) for prior in priors]))
         correlated = any((prior.covariance != np.diag(np.diag(prior.covariance))).any() for prior in priors)
         parts.append(
-            f"normal prior of mean {_span(means)} and standard deviation {_span(scales)} on the coefficients"
+            f"normal prior of mean {span(means)} and standard deviation {span(scales)} on the coefficients"
             + (", correlated" if correlated else "")
         )
     fixed = {node: bias for node in families if (bias := network.bias(node)) is not None}
     if fixed:
-        parts.append(f"bias fixed at {_span(list(fixed.values()))} for {_listed(list(fixed))}")
+        parts.append(f"bias fixed at {span(list(fixed.values()))} for {_listed(list(fixed))}")
     given = [node for block in network.root_blocks if block.probabilities is not None for node in block.nodes]
     if given:
         parts.append(f"probability given for {_listed(given)}")
@@ -268,15 +267,6 @@ def _evidence_text(posterior: FittedParameters) -> str:
     estimate, bound = posterior.log_marginal_likelihood, posterior.log_marginal_likelihood_bound
     text = "not known" if math.isnan(estimate.value) else str(estimate)
     return text if math.isnan(bound) or estimate.exact else f"{text}; lower bound {bound:.{_decimals(estimate.mcse)}f}"
-
-
-def _span(numbers: Any) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
-
-
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def _listed(names: list[str], most: int = _NAMES_SHOWN) -> str:
@@ -319,7 +309,7 @@ def _of_draws(edge: RankedEdge) -> tuple[str, str, str]:
     return f"{low:.3f} - {high:.3f}", f"{edge.estimate.ess:.0f}", "-" if math.isnan(edge.r_hat) else f"{edge.r_hat:.3f}"
 
 
-def show_slopes(posterior: Posterior, most: int = _EDGES_SHOWN) -> None:
+def show_slopes(posterior: Posterior) -> None:
     """Print the slopes of the probable edges between numbers."""
     from doxa.estimates.estimate import Estimate
 
@@ -330,19 +320,19 @@ def show_slopes(posterior: Posterior, most: int = _EDGES_SHOWN) -> None:
     slopes = posterior.slopes()
     slopes = slopes[~slopes["mean"].isna()]
     rows = [("source", "target", "probability", "slope", "sd", "credible interval (95%)")]
-    shown: list[list[Any]] = slopes.head(most).to_numpy().tolist()
+    shown: list[list[Any]] = slopes.head(_EDGES_SHOWN).to_numpy().tolist()
     for source, target, probability, _, mean, sd, lower, upper, mcse in shown:
         wide = _decimals(sd / 10)
         found = (str(Estimate(mean, mcse, math.nan)), f"{sd:.2g}", f"{lower:.{wide}f} to {upper:.{wide}f}")
         rows.append((printable(source), printable(target), f"{probability:.4g}", *found))
     print("Slopes between numbers, given that there is the edge, averaged over networks:")
     print(aligned(rows, n_left=2))
-    if len(slopes) > most:
-        print(f"... and {len(slopes) - most} of less probable edges")
+    if len(slopes) > _EDGES_SHOWN:
+        print(f"... and {len(slopes) - _EDGES_SHOWN} of less probable edges")
     print("In units of the target a unit of the source; edges that fewer than 20 networks have are left out.")
 
 
-def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int = _EDGES_SHOWN) -> None:
+def show_effects(posterior: Posterior, pairs: list[tuple[str, str]]) -> None:
     """Print these causal effects or, without any, the surest ones of all."""
     from doxa.data.slices import name_and_lag, past_name
     from doxa.estimates.estimate import Estimate
@@ -361,7 +351,7 @@ def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int =
     if "lag" in effects:
         earlier = zip(effects["of"], effects["lag"], strict=True)
         effects = effects.assign(of=[past_name(of, int(lag)) for of, lag in earlier]).drop(columns="lag")
-    shown: list[list[Any]] = effects.drop(columns=["sd", "no_effect_mcse"]).head(most).to_numpy().tolist()
+    shown: list[list[Any]] = effects.drop(columns=["sd", "no_effect_mcse"]).head(_EDGES_SHOWN).to_numpy().tolist()
     for cause, before, after, target, state, mean, mcse, lower, upper, none in shown:
         wide = _decimals((upper - lower) / 40)
         ends = [f"{level:.3g}" if isinstance(level, float) else printable(level) for level in (before, after)]
@@ -370,8 +360,8 @@ def show_effects(posterior: Posterior, pairs: list[tuple[str, str]], most: int =
         rows.append((printable(cause), *ends, printable(outcome), *found))
     print("Effects of setting a column, averaged over networks:")
     print(aligned(rows, n_left=4))
-    if len(effects) > most:
-        print(f"... and {len(effects) - most} less sure ones")
+    if len(effects) > _EDGES_SHOWN:
+        print(f"... and {len(effects) - _EDGES_SHOWN} less sure ones")
     print(ASSUMPTIONS)
 
 
@@ -413,24 +403,20 @@ def show(
     from doxa.structure.averaging.given_graph import GraphFit
 
     for path in (output, draws):
-        if path is not None:
-            check_output(path, run)
+        check_output(path, run)
     posterior = doxa.load(run)
-    if isinstance(posterior, GraphFit):
-        n_draws = posterior.n_edges.size
-        show_tables(posterior)
-        if output is not None:
-            write_summary(posterior, output)
-    elif isinstance(posterior, StructurePosterior):
-        n_draws = posterior.n_edges.size
+    if isinstance(posterior, StructurePosterior) and not isinstance(posterior, GraphFit):
         show_graphs(posterior)
         if output is not None:
             write_edges(posterior, output)
     else:
-        n_draws = posterior.n_chains * posterior.n_draws
-        show_parameters(posterior)
+        show_fit(posterior)
         if output is not None:
             write_summary(posterior, output)
     if draws is not None:
         write_frame(posterior.to_frame(), draws)
+        if isinstance(posterior, StructurePosterior):
+            n_draws = posterior.n_edges.size
+        else:
+            n_draws = posterior.n_chains * posterior.n_draws
         print(f"\nAll {n_draws} draws are in {printable(str(draws))}.")

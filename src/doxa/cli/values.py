@@ -15,7 +15,7 @@ import typer
 import doxa
 from doxa.cli import options
 from doxa.cli.app import interruptible
-from doxa.cli.words import aligned, as_numbers, parse_event, parse_given
+from doxa.cli.words import aligned, as_numbers, parse_event, parse_given, refuse
 from doxa.text import printable
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Questions(NamedTuple):
         """Check the words of the three options; conditions need a question."""
         if not query and (given or do):
             option = "--given" if given else "--do"
-            raise typer.BadParameter("it needs a question: --query party=republican", param_hint=option)
+            refuse(option, "it needs a question: --query party=republican")
         return cls(query or [], parse_given(given or []), parse_given(do or [], "--do"))
 
     def check(self, table: Table) -> None:
@@ -159,9 +159,10 @@ def impute(
     seed: Seed = None,
 ) -> None:
     """What the missing cells of a table hold: the probability of every state, averaged over networks."""
-    from doxa.output import write_frame
+    from doxa.output import check_output, write_frame
 
-    _check_outputs((output, completed), (data,))
+    for path in (output, completed):  # before a run is made, not after
+        check_output(path, data)
     read = options.reading(
         columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
         transform=transform,
@@ -199,23 +200,15 @@ def predict(
     seed: Seed = None,
 ) -> None:
     """Predict a column, or the missing cells, of new rows, averaged over networks learned from a table."""
-    _check_outputs((output,), (data, rows))
+    from doxa.output import check_output
+
+    check_output(output, data, rows)  # before a run is made, not after
     read = options.reading(
         columns=columns, missing=missing, bins=bins, drop=drop, numbers=numbers, categories=categories, counts=counts,
         transform=transform,
     )  # fmt: skip
     posterior = _posterior(data, read, draws, max_seconds, seed)
     _tell(posterior.predict(rows, target, unseen=unseen), posterior, output, "predictions")
-
-
-def _check_outputs(outputs: tuple[Path | None, ...], needed: tuple[Path, ...]) -> None:
-    """Before a run is made, not after."""
-    from doxa.output import check_output
-
-    for path in outputs:
-        if path is not None:
-            for other in needed:
-                check_output(path, other)
 
 
 def _posterior(
@@ -230,7 +223,7 @@ def _posterior(
     if _is_run(data):
         for option, value in (made | {"--max-seconds": max_seconds}).items():
             if value is not None:
-                raise typer.BadParameter(f"'{data}' is a run that was made already", param_hint=option)
+                refuse(option, f"'{data}' is a run that was made already")
         loaded: Any = doxa.load(data)
         if not isinstance(loaded, doxa.Posterior):
             raise doxa.DoxaError(f"'{data}' holds a fit of parameters; a run over graphs is needed: doxa learn --store")

@@ -10,8 +10,8 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
 import typer
 
@@ -27,7 +27,25 @@ __all__ = [
     "parse_names",
     "parse_numbers",
     "parse_soft",
+    "parse_states",
+    "parsed",
+    "refuse",
 ]
+
+T = TypeVar("T")
+
+
+def refuse(option: str, message: str) -> NoReturn:
+    """Raise, naming the option."""
+    raise typer.BadParameter(message, param_hint=option)
+
+
+def parsed(kind: Callable[[str], T], text: str, option: str, message: str) -> T:
+    """What ``kind``, such as ``float``, makes of a text, or an error with this message."""
+    try:
+        return kind(text)
+    except ValueError:
+        raise typer.BadParameter(message, param_hint=option) from None
 
 
 def parse_given(words: list[str], option: str = "--given") -> dict[str, str]:
@@ -37,7 +55,7 @@ def parse_given(words: list[str], option: str = "--given") -> dict[str, str]:
         found = _parse_object(option, word) if word.lstrip().startswith("{") else dict([_split(option, word, "BP=LOW")])
         for name, label in found.items():
             if name in given:
-                raise typer.BadParameter(f"{name!r} is given twice", param_hint=option)
+                refuse(option, f"{name!r} is given twice")
             given[name] = label
     return given
 
@@ -46,36 +64,30 @@ _THRESHOLD = re.compile(r"\s*([^<>=]+?)\s*([<>])=?\s*([^<>=]+?)\s*")
 _BETWEEN = re.compile(r"\s*([^<>=]+?)\s*<=?\s*([^<>=]+?)\s*<=?\s*([^<>=]+?)\s*")
 
 
-def parse_event(word: str, option: str = "--query") -> dict[str, Any]:
+def parse_event(word: str) -> dict[str, Any]:
     """``bmi>30``, ``bmi<18.5``, ``18.5<bmi<30``, ``heart=yes`` or a JSON object of such, as targets of a query."""
     if word.lstrip().startswith("{"):
-        return _parse_object(option, word, lists=True)
+        return _parse_object("--query", word, lists=True)
     if found := _BETWEEN.fullmatch(word):
         low, name, high = found.groups()
-        return {name: ("between", _threshold(low, word, option), _threshold(high, word, option))}
+        return {name: ("between", _threshold(low, word), _threshold(high, word))}
     if found := _THRESHOLD.fullmatch(word):
         name, sign, number = found.groups()
-        return {name: ("above" if sign == ">" else "below", _threshold(number, word, option))}
-    return dict([_split(option, word, "BP=LOW")])
+        return {name: ("above" if sign == ">" else "below", _threshold(number, word))}
+    return dict([_split("--query", word, "BP=LOW")])
 
 
-def _threshold(text: str, word: str, option: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        message = f"{word!r} compares with {text!r}, which is no number; write it as {option} 'bmi>30'"
-        raise typer.BadParameter(message, param_hint=option) from None
+def _threshold(text: str, word: str) -> float:
+    message = f"{word!r} compares with {text!r}, which is no number; write it as --query 'bmi>30'"
+    return parsed(float, text, "--query", message)
 
 
 def as_numbers(known: Mapping[str, str | float], held: set[str], option: str) -> dict[str, str | float]:
     """Text of columns of numbers as numbers."""
     found: dict[str, str | float] = {}
     for name, value in known.items():
-        try:
-            found[name] = float(value) if name in held else value
-        except ValueError:
-            message = f"{name} is {value!r}, and the column holds numbers; give one, as in {name}=50"
-            raise typer.BadParameter(message, param_hint=option) from None
+        message = f"{name} is {value!r}, and the column holds numbers; give one, as in {name}=50"
+        found[name] = parsed(float, str(value), option, message) if name in held else value
     return found
 
 
@@ -85,20 +97,16 @@ def parse_soft(words: list[str]) -> dict[str, list[float]]:
     for word in words:
         name, numbers = _split("--soft", word, "BP=0.5,1,2")
         if name in soft:
-            raise typer.BadParameter(f"{name!r} is given twice", param_hint="--soft")
-        try:
-            soft[name] = [float(number) for number in numbers.split(",")]
-        except ValueError:
-            raise typer.BadParameter(
-                f"{word!r} should be VARIABLE=NUMBER,NUMBER,..., as in --soft BP=0.5,1,2", param_hint="--soft"
-            ) from None
+            refuse("--soft", f"{name!r} is given twice")
+        message = f"{word!r} should be VARIABLE=NUMBER,NUMBER,..., as in --soft BP=0.5,1,2"
+        soft[name] = [parsed(float, number, "--soft", message) for number in numbers.split(",")]
     return soft
 
 
 def _split(option: str, word: str, example: str) -> tuple[str, str]:
     name, equals, rest = word.partition("=")
     if not equals or not name:
-        raise typer.BadParameter(f"{word!r} should be VARIABLE=..., as in {option} {example}", param_hint=option)
+        refuse(option, f"{word!r} should be VARIABLE=..., as in {option} {example}")
     return name, rest
 
 
@@ -109,7 +117,7 @@ def _parse_object(option: str, word: str, *, lists: bool = False) -> dict[str, A
         raise typer.BadParameter(f"{word!r} is no JSON object: {error}", param_hint=option) from None
     for name, label in found.items():
         if isinstance(label, bool) or not isinstance(label, (str, int, list) if lists else (str, int)):
-            raise typer.BadParameter(f"{name!r} has {label!r}; a label is a text", param_hint=option)
+            refuse(option, f"{name!r} has {label!r}; a label is a text")
     return {name: label if isinstance(label, list) else str(label) for name, label in found.items()}
 
 
@@ -138,6 +146,14 @@ def parse_numbers(option: str, words: list[str] | None) -> int | dict[str, int] 
     return {name: _whole(option, number, f"{name}={number}") for name, number in _named(option, words, "4").items()}
 
 
+def parse_states(words: list[str] | None, form: str) -> dict[str, int] | None:
+    """Numbers of states of what is hidden: ``["cause=2"]`` to a mapping; ``form`` says how each is written."""
+    states = parse_numbers("--hidden", words)
+    if isinstance(states, int):
+        refuse("--hidden", f"{str(states)!r} should be {form}")
+    return states
+
+
 def parse_family(words: list[str] | None) -> str | dict[str, str] | None:
     """``["auto"]`` to auto, ``["type=additive", "weight=auto"]`` to a mapping."""
     if not words or (len(words) == 1 and "=" not in words[0]):
@@ -147,16 +163,16 @@ def parse_family(words: list[str] | None) -> str | dict[str, str] | None:
 
 def _named(option: str, words: list[str], example: str) -> dict[str, str]:
     """What stands behind the last "=" of each word, by what stands before it, a column."""
-    parsed: dict[str, str] = {}
+    found: dict[str, str] = {}
     for word in words:
         name, equals, value = word.rpartition("=")
         if not equals:
             what = "NUMBER" if example.isdigit() else "KIND"
-            raise typer.BadParameter(f"{word!r} should be NAME={what}, as in {option} age={example}", param_hint=option)
-        if name in parsed:
-            raise typer.BadParameter(f"column {name!r} is given twice", param_hint=option)
-        parsed[name] = value
-    return parsed
+            refuse(option, f"{word!r} should be NAME={what}, as in {option} age={example}")
+        if name in found:
+            refuse(option, f"column {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 def parse_bins(option: str, words: list[str] | None) -> Any:
@@ -170,18 +186,19 @@ def parse_bins(option: str, words: list[str] | None) -> Any:
         if not equals or not (":" in rule or "," in rule or "." in rule):
             numbers.append(word)
         elif name in cuts:
-            raise typer.BadParameter(f"column {name!r} is given twice", param_hint=option)
+            refuse(option, f"column {name!r} is given twice")
         else:
-            cuts[name] = rule if ":" in rule else [_cut(option, cut, word) for cut in rule.split(",") if cut]
-    if not cuts:
-        return parse_numbers(option, numbers)
+            message = f"{word!r} should be cuts with commas between them, as in {option} bmi=18.5,25,30"
+            listed = [cut for cut in rule.split(",") if cut]
+            cuts[name] = rule if ":" in rule else [parsed(float, cut, option, message) for cut in listed]
     whole = parse_numbers(option, numbers)
+    if not cuts:
+        return whole
     if isinstance(whole, int):
-        message = f"{numbers[0]!r} should be NAME=NUMBER, as in {option} age=4"
-        raise typer.BadParameter(message, param_hint=option)
+        refuse(option, f"{numbers[0]!r} should be NAME=NUMBER, as in {option} age=4")
     both = [name for name in whole or {} if name in cuts]
     if both:
-        raise typer.BadParameter(f"column {both[0]!r} is given twice", param_hint=option)
+        refuse(option, f"column {both[0]!r} is given twice")
     return cuts | (whole or {})
 
 
@@ -200,9 +217,7 @@ def parse_edges(option: str, words: list[str] | None) -> list[tuple[str, str]]:
     for word in words or []:
         names = parse_names(option, word)
         if len(names) != 2:
-            raise typer.BadParameter(
-                f"{word!r} should be SOURCE,TARGET, as in {option} smokes,heart", param_hint=option
-            )
+            refuse(option, f"{word!r} should be SOURCE,TARGET, as in {option} smokes,heart")
         edges.append((names[0], names[1]))
     return edges
 
@@ -213,36 +228,21 @@ def parse_log_odds(option: str, words: list[str] | None) -> float | dict[tuple[s
         return None
     if len(words) == 1 and "=" not in words[0]:
         return _number(option, words[0], words[0])
-    parsed: dict[tuple[str, str], float] = {}
+    found: dict[tuple[str, str], float] = {}
     for word in words:
         edge, equals, number = word.rpartition("=")
         if not equals:
-            raise typer.BadParameter(f"{word!r} should be SOURCE,TARGET=NUMBER", param_hint=option)
+            refuse(option, f"{word!r} should be SOURCE,TARGET=NUMBER")
         (names,) = parse_edges(option, [edge])
-        if names in parsed:
-            raise typer.BadParameter(f"the edge {edge!r} is given twice", param_hint=option)
-        parsed[names] = _number(option, number, word)
-    return parsed
+        if names in found:
+            refuse(option, f"the edge {edge!r} is given twice")
+        found[names] = _number(option, number, word)
+    return found
 
 
 def _whole(option: str, number: str, word: str) -> int:
-    try:
-        return int(number)
-    except ValueError:
-        message = f"{word!r} should be a whole number, or NAME=NUMBER, as in {option} age=4"
-        raise typer.BadParameter(message, param_hint=option) from None
-
-
-def _cut(option: str, number: str, word: str) -> float:
-    try:
-        return float(number)
-    except ValueError:
-        message = f"{word!r} should be cuts with commas between them, as in {option} bmi=18.5,25,30"
-        raise typer.BadParameter(message, param_hint=option) from None
+    return parsed(int, number, option, f"{word!r} should be a whole number, or NAME=NUMBER, as in {option} age=4")
 
 
 def _number(option: str, number: str, word: str) -> float:
-    try:
-        return float(number)
-    except ValueError:
-        raise typer.BadParameter(f"{word!r} should be a number, or SOURCE,TARGET=NUMBER", param_hint=option) from None
+    return parsed(float, number, option, f"{word!r} should be a number, or SOURCE,TARGET=NUMBER")
