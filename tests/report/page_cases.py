@@ -1,4 +1,4 @@
-"""What tests of pages agree on: when a page was written, a name that would do harm where it is taken for markup."""
+"""What tests of pages agree on: when a page was written, how numbers are unpacked, a name that does harm as markup."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+
+from doxa.report.numbers import DIGITS, LEVELS
 
 WRITTEN = datetime(2025, 3, 1, 12, 30, tzinfo=UTC)
 HOSTILE = "</script><img src=x onerror=alert(1)>"
@@ -19,3 +22,9 @@ def mixed_frame(n: int = 150) -> pd.DataFrame:
     frame["c"] = -3 + 0.05 * frame["b"] + rng.normal(0, 0.5, n)
     frame[HOSTILE] = rng.normal(0, 1e-5, n)
     return frame
+
+
+def unpacked(text: str, low: float, high: float) -> NDArray[np.float64]:
+    """Undo `doxa.report.numbers.packed`, but for rounding: as the page does."""
+    codes = np.array([DIGITS.index(c) for c in text], dtype=np.int64).reshape(-1, 2)
+    return np.asarray(low + (high - low) * (64 * codes[:, 0] + codes[:, 1]) / LEVELS)

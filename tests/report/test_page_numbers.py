@@ -7,10 +7,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from browsing import axe_violations, choose, element, elements, script
-from page_cases import HOSTILE, WRITTEN, mixed_frame
+from page_cases import HOSTILE, WRITTEN, mixed_frame, unpacked
 
 import doxa
-from doxa.report.numbers import DIGITS, unpacked
+from doxa.report.numbers import DIGITS
 from doxa.report.simulation import Cells
 from doxa.report.writing import page_data
 

@@ -6,14 +6,14 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from page_cases import WRITTEN
+from page_cases import WRITTEN, unpacked
 from scipy.special import expit
 
 import doxa
 from doxa.parameters.kernels.gaussians import Student
 from doxa.report import page_text
 from doxa.report.fit_method import fit_method, log_weights
-from doxa.report.numbers import packed, unpacked
+from doxa.report.numbers import packed
 from doxa.report.of_parameters import (
     BINS,
     MOST_POINTS,

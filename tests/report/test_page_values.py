@@ -6,11 +6,11 @@ from importlib import import_module
 
 import numpy as np
 import pytest
+from page_cases import unpacked
 
 import doxa
 from doxa.report import page_text
 from doxa.report.document import libraries
-from doxa.report.numbers import unpacked
 from doxa.report.of_values import grid, grid_places, marginals, with_intervals
 from doxa.report.writing import page_data
 

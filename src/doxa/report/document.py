@@ -3,9 +3,7 @@
 The policy names the hash of every script and style, so nothing runs that was not put here, whatever names the data
 hold.  There is no address that the page could load from or send to.
 
-The kinds of page: of each its sections, scripts and libraries, so that no page carries what it does not use.
-
-The files that the page is made of: our own, and the two libraries that are fetched when doxa is built.
+Files are our own, and two libraries that are fetched when doxa is built; each kind of page has those that it uses.
 """
 
 from __future__ import annotations

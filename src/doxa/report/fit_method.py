@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.regenerative import Tours, cut_tours, regenerative_estimate
-from doxa.report.numbers import decimals, significant
+from doxa.report.numbers import decimal, decimals, rounded, significant
 
 if TYPE_CHECKING:
     from doxa.parameters.posterior import ParameterPosterior
@@ -33,8 +34,6 @@ MOST_TOURS = 30  # lengths of tours that are drawn, in bins where they are longe
 _MOST_TOUR_ROWS = 200
 _MOST_TOURED = 6  # parts whose tours are shown
 _NOT_WEIGHED = ("exact", "variational", "augmentation")
-
-Floats = NDArray[np.float64]
 
 
 def fit_method(posterior: ParameterPosterior) -> dict[str, Any]:
@@ -58,13 +57,13 @@ def _part(posterior: ParameterPosterior, k: int, part: PartReport) -> dict[str, 
         "method": part.method,
         "why": part.why,
         "approximation": part.approximation,
-        "acceptance": decimals([rates.mean()], 4)[0],
-        "lowest": decimals([rates.min()], 4)[0],
-        "highest": decimals([rates.max()], 4)[0],
-        "efficiency": None if part.method in ("exact", "augmentation") else decimals([part.efficiency], 3)[0],
-        "tail": None if math.isinf(part.tail) else decimals([part.tail], 2)[0],
-        "evidence": decimals([part.log_evidence], 4)[0],
-        "error": significant([part.log_evidence_mcse], 2)[0],
+        "acceptance": decimal(rates.mean(), 4),
+        "lowest": decimal(rates.min(), 4),
+        "highest": decimal(rates.max(), 4),
+        "efficiency": None if part.method in ("exact", "augmentation") else decimal(part.efficiency, 3),
+        "tail": None if math.isinf(part.tail) else decimal(part.tail, 2),
+        "evidence": decimal(part.log_evidence, 4),
+        "error": rounded(part.log_evidence_mcse, 2),
     }
 
 
@@ -104,8 +103,8 @@ def _weight_histogram(k: int, efficiency: float, weights: Floats) -> dict[str, A
     counts, _ = np.histogram(weights, bins=_BINS, range=(low, high))
     return {
         "part": k,
-        "efficiency": decimals([min(1.0, efficiency)], 3)[0],
-        "largest": significant([math.exp(min(700.0, weights.max()))], 3)[0],
+        "efficiency": decimal(min(1.0, efficiency), 3),
+        "largest": rounded(math.exp(min(700.0, weights.max())), 3),
         "range": significant([low, high], 5),
         "share": decimals(counts / weights.size, 4),
     }
@@ -131,20 +130,20 @@ def tours(posterior: ParameterPosterior, k: int) -> dict[str, Any]:
     counts, _ = np.histogram(lengths, bins=edges)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        rows = [_tour_row(posterior, node, j, starts) for node in part.nodes for j in _columns(posterior, node)]
+        rows = [
+            _tour_row(posterior, node, j, starts)
+            for node in part.nodes
+            for j in range(posterior.network.n_coefficients(node))
+        ]
     note = next((str(warning.message) for warning in said if issubclass(warning.category, UserWarning)), "")
     return found | {
-        "mean": decimals([lengths.mean()], 2)[0],
+        "mean": decimal(lengths.mean(), 2),
         "longest": int(lengths.max()),
         "edges": edges.tolist(),
         "counts": counts.tolist(),
         "rows": rows[:_MOST_TOUR_ROWS],
         "note": note,
     }
-
-
-def _columns(posterior: ParameterPosterior, node: str) -> range:
-    return range(posterior.network.n_coefficients(node))
 
 
 def _tour_row(posterior: ParameterPosterior, node: str, j: int, starts: NDArray[np.bool_]) -> list[Any]:

@@ -1,10 +1,7 @@
 """The network of the page: nodes with places; edges, pairs and classes with probabilities; knowledge; sampled graphs.
 
-Edges are columns of equal length, most probable first; nodes are meant by their position.
-
-Where nodes stand and edges bend on the page: the layers of the probable edges.
-
-Tables of the probable families: P(node | parents), with intervals, of all nodes and in little room.
+Edges are columns of equal length, most probable first; nodes are meant by their position.  Where nodes stand and edges
+bend is found from the layers of the probable edges.  `family_tables` are the tables of the probable families.
 """
 
 from __future__ import annotations
@@ -12,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.models.bits import unpack_rows
-from doxa.plots.layers import Point, layered_layout, sliced_layout
+from doxa.plots.layers import Layout, Point, layered_layout, sliced_layout
 from doxa.report.numbers import decimals, significant
 from doxa.structure.averaging.parent_tables import family_table
 from doxa.structure.posterior.relations import bit_totals
@@ -91,15 +89,8 @@ _LINE = 48.0  # from node to node, where layers are columns
 _PAPER = (860.0, 640.0)  # of which the drawing should use as much as it can
 
 
-class Places(NamedTuple):
-    """Places of nodes, and of bends of edges, in units of the drawing; y grows downwards."""
-
-    nodes: dict[str, Point]
-    bends: dict[tuple[str, str], tuple[Point, ...]]
-
-
-def places(posterior: StructurePosterior) -> Places:
-    """Places by the acyclic graph of the probable edges (`StructurePosterior.consensus`)."""
+def places(posterior: StructurePosterior) -> Layout:
+    """Places by the acyclic graph of the probable edges (`StructurePosterior.consensus`), in units of the drawing."""
     threshold = _LOWEST
     dag = posterior.consensus(threshold)
     while len(dag.edges) > max(_MOST_EDGES, 2 * len(posterior.names)) and threshold < 0.9:
@@ -114,7 +105,7 @@ def places(posterior: StructurePosterior) -> Places:
     else:
         layout = layered_layout(dag)
         place = _placing(layout.nodes)  # type: ignore[assignment]  # of the same type
-    return Places(
+    return Layout(
         {name: place(point) for name, point in layout.nodes.items()},
         {edge: tuple(map(place, points)) for edge, points in layout.bends.items() if points},
     )
@@ -165,8 +156,6 @@ MOST_SAMPLES = 40  # sampled graphs to step through
 _MOST_KNOWN = 2000  # required or forbidden edges
 _MOST_SAMPLED_EDGES = 15_000  # of all sampled graphs together
 _NORMAL_95 = 1.96
-
-Floats = NDArray[np.float64]
 
 
 def graphs(posterior: StructurePosterior) -> dict[str, Any]:

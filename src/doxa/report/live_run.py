@@ -197,16 +197,12 @@ _LEAST_DRAWS = 4  # of a page: with fewer there is no error to give
 
 
 class LiveStatus(NamedTuple):
-    """How far a run is, and which page of it is ready."""
+    """How far a run is, and which page of it is ready; what the page that asks gets, as JSON."""
 
     state: str  # see `Progress`; "trouble" when the file cannot be read
     text: str  # for people
     draws: int  # kept, of each chain
     page: int  # number of the newest page; 0: none yet
-
-    def to_json(self) -> dict[str, Any]:
-        """For the page that asks."""
-        return self._asdict()
 
 
 class LiveRun:
@@ -398,7 +394,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self._asks_for(self.server.path):
             self._answer(200, _HTML, self.server.run.page())
         elif self._asks_for(f"{self.server.path}status"):
-            self._answer(200, _JSON, json.dumps(self.server.run.status().to_json()))
+            self._answer(200, _JSON, json.dumps(self.server.run.status()._asdict()))
         else:
             self._answer(404, _TEXT, "There is nothing here.\n")
 

@@ -1,8 +1,6 @@
-"""Numbers and text for the page: as few digits as are read, in JSON that no name can end.
+"""Numbers and text for the page: as few digits as are read, in JSON that no name can end, or packed in base 64.
 
-Numbers as text in little room: two characters each, in base 64.
-
-What heads every page: whether to trust the answer, why, and what to do.
+Also what heads every page: whether to trust the answer, why, and what to do.
 """
 
 from __future__ import annotations
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 from doxa.text import printable
 
 if TYPE_CHECKING:
+    from doxa.estimates.diagnostics import RealDiagnosis
     from doxa.estimates.estimate import Verdict
 
 _NEXT = {
@@ -75,12 +74,6 @@ def packed(values: NDArray[Any], low: float, high: float) -> str:
     return "".join(np.char.add(digits[steps // 64], digits[steps % 64]).tolist())
 
 
-def unpacked(text: str, low: float, high: float) -> NDArray[np.float64]:
-    """Undo `packed`, but for rounding: as the page does."""
-    codes = np.array([DIGITS.index(c) for c in text], dtype=np.int64).reshape(-1, 2)
-    return np.asarray(low + (high - low) * (64 * codes[:, 0] + codes[:, 1]) / LEVELS)
-
-
 Number = float | str | None
 
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -97,6 +90,26 @@ def significant(values: Iterable[Any], digits: int) -> list[Number]:
         _short(value, digits - 1 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0)
         for value in _floats(values)
     ]
+
+
+def decimal(value: float, places: int) -> Number:
+    """One number, as `decimals`."""
+    return decimals([value], places)[0]
+
+
+def rounded(value: float, digits: int) -> Number:
+    """One number, as `significant`."""
+    return significant([value], digits)[0]
+
+
+def diagnosis(found: RealDiagnosis) -> dict[str, Number]:
+    """Mean, error, effective draws and R-hat of one quantity along the chains."""
+    return {
+        "mean": decimal(found.estimate.value, 2),
+        "mcse": rounded(found.estimate.mcse, 2),
+        "ess": decimal(found.bulk_ess, 0),
+        "r_hat": decimal(found.r_hat, 4),
+    }
 
 
 def json_block(data: Any) -> str:

@@ -1,19 +1,8 @@
-"""What a page about a posterior over graphs shows.
+"""What a page about a posterior over graphs shows: facts, evidence on convergence, and what the inspector shows.
 
-Verdict and facts of a run, in words: what heads the page.
-
-Evidence on convergence: traces, ranks, and how far chains agree.
-
-What the inspector shows of every node: parent sets, their parameters, Markov blanket, missing cells, queries.
-
-Missing cells on the page: the probabilities of their states, as far as there is room.
-
-Answers to try on the page, packed: three characters for a probability and its error.
-
-For every pair of columns y and x, P(y | x) and P(y | do(x)); of tables with many columns, the pairs that tell most of
-each other.
-
-Coefficients of the probable families that are logistic regressions, with intervals, in little room.
+The inspector has of every node its parent sets with their parameters, its Markov blanket, missing cells, and answers to
+try: for every pair of columns y and x, P(y | x) and P(y | do(x)), packed in three characters each with their errors; of
+tables with many columns, of the pairs that tell most of each other.  All of it as far as there is room.
 """
 
 from __future__ import annotations
@@ -25,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data.slices import past_name
 from doxa.errors import DoxaError
 from doxa.estimates.gelman_rubin import rank_shares
 from doxa.report.graphs import NOT_DRAWN, by_rank, family_tables, graphs
-from doxa.report.numbers import DIGITS, closing_facts, decimals, significant, verdict_box
-from doxa.report.simulation import simulate_pairs
+from doxa.report.numbers import DIGITS, closing_facts, decimal, decimals, diagnosis, rounded, significant, verdict_box
+from doxa.report.simulation import PairAnswers, simulate_pairs
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.effects import ASSUMPTIONS
 from doxa.structure.averaging.impute import cell_state_probabilities
 from doxa.structure.posterior.summary import cap_text, prior_text, tempering_cost
-from doxa.text import duration, printable
+from doxa.text import counted, duration, printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from doxa.estimates.diagnostics import RealDiagnosis
     from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
@@ -87,7 +76,7 @@ def _regression(draws: NetworkDraws, node: int, parents: tuple[int, ...]) -> dic
         return {"why": f"it is a table with probability {1 - share:.3f}"}
     low, high = np.quantile(drawn, _ENDS, axis=0)
     return {
-        "share": None if share == 1 else decimals([min(max(share, 1e-4), 0.9999)], 4)[0],  # sure it never is
+        "share": None if share == 1 else decimal(min(max(share, 1e-4), 0.9999), 4),  # sure it never is
         "mean": decimals(drawn.mean(axis=0), 3),
         "low": decimals(low, 3),
         "high": decimals(high, 3),
@@ -98,8 +87,6 @@ MOST_ANSWERS = 16_000  # probabilities of one kind: 48 kB
 _MOST_STATES = 1000  # of all columns together, whose pairs are counted
 _NONE = len(DIGITS) ** 2 - 1
 ERROR_STEPS = np.round(1e-4 * 1.13 ** np.arange(len(DIGITS)), 6)  # an error is packed as the next step above it
-
-Floats = NDArray[np.float64]
 
 
 def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
@@ -112,20 +99,24 @@ def pair_answers(draws: NetworkDraws) -> dict[str, Any]:
     n_states = sum(draws.n_states)
     if n_states > _MOST_STATES:
         return {"why": f"The columns have {n_states} states, too many for simulated answers: ask posterior.query."}
-    seen = simulate_pairs(draws)
-    done = simulate_pairs(draws, intervene=True)
-    sizes = np.diff(seen.starts)
-    pairs = chosen_pairs(mutual_information(seen.joint, seen.starts, seen.starts), np.outer(sizes, sizes), MOST_ANSWERS)
+    seen, done = simulate_pairs(draws), simulate_pairs(draws, intervene=True)
+    return packed_pairs(len(draws.names), seen, done, np.diagonal(seen.joint), MOST_ANSWERS)
+
+
+def packed_pairs(n_nodes: int, seen: PairAnswers, done: PairAnswers, marginal: Floats, most: int) -> dict[str, Any]:
+    """What `pair_answers` gives, of simulations with x seen and set; ``most`` answers of each kind have room."""
+    size = np.outer(np.diff(seen.starts), np.diff(seen.x_starts))
+    pairs = chosen_pairs(mutual_information(seen), size, most)
     return {
         "why": "",
-        "all": len(pairs) == len(draws.names) * (len(draws.names) - 1),
-        "pairs": [y * len(draws.names) + x for y, x in pairs],
+        "all": len(pairs) == n_nodes * (n_nodes - 1),
+        "pairs": [y * n_nodes + x for y, x in pairs],
         "steps": ERROR_STEPS.tolist(),
         "networks": seen.n_networks,
         "rows": seen.n_rows,
-        "marginal": decimals(np.diagonal(seen.joint), 4),
-        "seen": packed_answers(seen.probability, seen.mcse, seen.starts, seen.starts, pairs),
-        "done": packed_answers(done.probability, done.mcse, done.starts, done.starts, pairs),
+        "marginal": decimals(marginal, 4),
+        "seen": packed_answers(seen, pairs),
+        "done": packed_answers(done, pairs),
     }
 
 
@@ -140,8 +131,9 @@ def chosen_pairs(information: Floats, size: NDArray[np.integer], most: int) -> l
     return sorted(kept + [(b, a) for a, b in kept])
 
 
-def mutual_information(joint: Floats, y_starts: NDArray[np.intp], x_starts: NDArray[np.intp]) -> Floats:
+def mutual_information(found: PairAnswers) -> Floats:
     """Of all pairs of columns, nats, from the shares of rows in their cells."""
+    joint, y_starts, x_starts = found.joint, found.starts, found.x_starts
     by_y = np.add.reduceat(joint, x_starts[:-1], axis=1)[:, :1]  # the same of every x
     by_x = np.add.reduceat(joint, y_starts[:-1], axis=0)[:1]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -150,17 +142,11 @@ def mutual_information(joint: Floats, y_starts: NDArray[np.intp], x_starts: NDAr
     return np.asarray(summed)
 
 
-def packed_answers(
-    probability: Floats,
-    mcse: Floats,
-    y_starts: NDArray[np.intp],
-    x_starts: NDArray[np.intp],
-    pairs: list[tuple[int, int]],
-) -> str:
+def packed_answers(found: PairAnswers, pairs: list[tuple[int, int]]) -> str:
     """Three characters for each probability and its error: see `pair_answers`."""
-    unknown = np.isnan(probability)
-    p = np.where(unknown, _NONE, np.round(np.nan_to_num(probability) * 4000)).astype(np.int64)
-    step = np.searchsorted(ERROR_STEPS, np.nan_to_num(mcse)).clip(0, len(DIGITS) - 1)
+    unknown, y_starts, x_starts = np.isnan(found.probability), found.starts, found.x_starts
+    p = np.where(unknown, _NONE, np.round(np.nan_to_num(found.probability) * 4000)).astype(np.int64)
+    step = np.searchsorted(ERROR_STEPS, np.nan_to_num(found.mcse)).clip(0, len(DIGITS) - 1)
     digits = np.array(list(DIGITS))
     cells = np.char.add(np.char.add(digits[p // 64], digits[p % 64]), digits[step])
     own = (cells[y_starts[y] : y_starts[y + 1], x_starts[x] : x_starts[x + 1]] for y, x in pairs)
@@ -199,7 +185,7 @@ def _column(draws: NetworkDraws, j: int, rows: NDArray[np.intp], most: int) -> d
         "n": int(rows.size),
         "rows": source[first].tolist(),
         "p": [decimals(row, 3) for row in p],
-        "mcse": significant([means.errors[:-1].max()], 2)[0],
+        "mcse": rounded(means.errors[:-1].max(), 2),
     }
 
 
@@ -348,34 +334,14 @@ def evidence(posterior: StructurePosterior) -> dict[str, Any]:
         "log_score": [decimals(chain[shown], 2) for chain in log_score],
         "n_edges": [chain[shown].tolist() for chain in n_edges],
         "ranks": {
-            "log_score": _ranks(np.round(log_score, 6)),
-            "n_edges": _ranks(n_edges.astype(np.float64)),
+            "log_score": [decimals(chain, 3) for chain in rank_shares(np.round(log_score, 6))],
+            "n_edges": [decimals(chain, 3) for chain in rank_shares(n_edges.astype(np.float64))],
         },
         "quantities": [
-            _diagnosis("log score", posterior.log_score_diagnosis),
-            _diagnosis("number of edges", posterior.n_edges_diagnosis),
+            {"name": "log score", **diagnosis(posterior.log_score_diagnosis)},
+            {"name": "number of edges", **diagnosis(posterior.n_edges_diagnosis)},
         ],
     }
-
-
-def _ranks(draws: NDArray[np.float64]) -> list[Any]:
-    return [decimals(chain, 3) for chain in rank_shares(draws)]
-
-
-def _diagnosis(name: str, found: RealDiagnosis) -> dict[str, Any]:
-    mean, mcse = found.estimate.value, found.estimate.mcse
-    return {
-        "name": name,
-        "mean": decimals([mean], 2)[0],
-        "mcse": significant([mcse], 2)[0],
-        "ess": decimals([found.bulk_ess], 0)[0],
-        "r_hat": decimals([found.r_hat], 4)[0],
-    }
-
-
-def verdict(posterior: StructurePosterior) -> dict[str, str]:
-    """Whether to trust the run; see `verdict_box`."""
-    return verdict_box(posterior.judgement)
 
 
 def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str]]:
@@ -391,7 +357,7 @@ def run_facts(posterior: StructurePosterior, written: datetime) -> list[list[str
         ("Prior", f"{prior_text(posterior)}; {cap_text(posterior)}"),
         *([] if options.interventions is None else [("Interventions", options.interventions.text)]),
         ("Sampler", "sum over all graphs" if exact else repr(posterior.sampler)),
-        ("Draws", f"{n_chains} {'chain' if n_chains == 1 else 'chains'} of {n_draws} {_drawn(posterior)}"),
+        ("Draws", f"{counted(n_chains, 'chain')} of {n_draws} {_drawn(posterior)}"),
     ]
     if not exact and "proposed" in trace.info:
         accepted = trace.info["accepted"].sum() / max(1, trace.info["proposed"].sum())
@@ -419,7 +385,7 @@ def of_graphs(posterior: StructurePosterior, written: datetime) -> dict[str, Any
     return {
         "kind": "numbers" if posterior.options.numbers else "graphs",
         "title": f"Belief network of {len(posterior.names)} columns, learned by doxa",
-        "verdict": verdict(posterior),
+        "verdict": verdict_box(posterior.judgement),
         "facts": run_facts(posterior, written),
         "graphs": graphs(posterior),
         "evidence": evidence(posterior),

@@ -10,13 +10,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import DoxaError
 from doxa.plots.densities import observed_bars
-from doxa.report.numbers import decimals, packed, significant
-from doxa.report.of_graphs import ERROR_STEPS, MOST_CELLS, chosen_pairs, mutual_information, packed_answers
-from doxa.report.simulation import Cells, NumberPairs, simulate_number_pairs
+from doxa.report.numbers import decimal, decimals, packed, rounded, significant
+from doxa.report.of_graphs import MOST_CELLS, packed_pairs
+from doxa.report.simulation import Cells, simulate_number_pairs
 from doxa.structure.averaging.numbers import NumberAnswer
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 __all__ = ["inspection_of_numbers"]
 
-Floats = NDArray[np.float64]
 
 _POINTS = 100  # of a curve
 _BARS = 24  # of a number in answers
@@ -75,7 +74,7 @@ def _distribution(posterior: Any, draws: Any, j: int) -> dict[str, Any]:
     return {
         "curve_range": numbers[:2],
         "bar_range": numbers[2:],
-        "top": significant([top], 6)[0],
+        "top": rounded(top, 6),
         "curve": packed(density, 0.0, top),
         "observed": packed(heights, 0.0, top),
         "n": int((~np.isnan(observed)).sum()),
@@ -97,11 +96,11 @@ def _slopes(posterior: Any, draws: Any) -> list[list[dict[str, Any]]]:
             own.append(
                 {
                     "source": place[source],
-                    "p": decimals([probability], 4)[0],
+                    "p": decimal(probability, 4),
                     "mean": ends[0],
                     "low": ends[1],
                     "high": ends[2],
-                    "mcse": significant([mcse], 2)[0],
+                    "mcse": rounded(mcse, 2),
                 }
             )
     return found
@@ -121,7 +120,7 @@ def _missing_cells(posterior: Any, draws: Any) -> dict[str, Any]:
         cells = own.drop_duplicates("row")["row"].tolist()
         shown: dict[str, Any] = {"n": len(cells), "rows": cells, "mcse": None}
         if cells:
-            shown["mcse"] = significant([own["mcse"].max()], 2)[0]
+            shown["mcse"] = rounded(own["mcse"].max(), 2)
         if draws.is_number[j]:
             shown |= {
                 key: significant(own[of], 8) for key, of in (("mean", "mean"), ("low", "lower"), ("high", "upper"))
@@ -173,24 +172,6 @@ def _answers(draws: Any, bars: Cells, levels: Cells) -> dict[str, Any]:
     """As `doxa.report.of_graphs.pair_answers`: of a number the shares of its bars."""
     if sum(bars.sizes) > _MOST_CELLS_OF_PAIRS:
         return {"why": "The columns are too many for simulated answers: ask posterior.query."}
-    y_starts, x_starts = (np.cumsum((0, *cells.sizes)) for cells in (bars, levels))
-    seen = simulate_number_pairs(draws, bars, levels)
-    done = simulate_number_pairs(draws, bars, levels, intervene=True)
-    size = np.outer(bars.sizes, levels.sizes)
-    pairs = chosen_pairs(mutual_information(seen.joint, y_starts, x_starts), size, _MOST_ANSWERS)
-
-    def text(found: NumberPairs) -> str:
-        return packed_answers(found.probability, found.mcse, y_starts, x_starts, pairs)
-
-    marginal = np.add.reduceat(seen.joint, x_starts[:-1], axis=1)[:, 0]
-    return {
-        "why": "",
-        "all": len(pairs) == len(draws.names) * (len(draws.names) - 1),
-        "pairs": [y * len(draws.names) + x for y, x in pairs],
-        "steps": ERROR_STEPS.tolist(),
-        "networks": seen.n_networks,
-        "rows": seen.n_rows,
-        "marginal": decimals(marginal, 4),
-        "seen": text(seen),
-        "done": text(done),
-    }
+    seen, done = (simulate_number_pairs(draws, bars, levels, intervene=set_) for set_ in (False, True))
+    marginal = np.add.reduceat(seen.joint, seen.x_starts[:-1], axis=1)[:, 0]
+    return packed_pairs(len(draws.names), seen, done, marginal, _MOST_ANSWERS)

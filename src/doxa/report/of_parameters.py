@@ -1,31 +1,26 @@
-"""What a page about a posterior of parameters shows.
+"""What a page about a posterior of parameters shows: facts, parameters, and evidence that the fit has converged.
 
-Evidence that a fit has converged: log densities of its parts, ranks of what agrees least.
-
-Facts of a fit, in words: data, network, prior, draws, seed, versions.
-
-The parameters of a fit: their table, their densities with the approximation's, their traces.
-
-The approximation that a part of a posterior is proposed from, seen one parameter at a time.
+Parameters have a table, densities with those of the approximation that they are proposed from, and traces; the evidence
+are log densities of the fit's parts, and ranks of what agrees least.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.gelman_rubin import rank_shares
 from doxa.parameters.kernels.gaussians import Student
 from doxa.report.fit_method import fit_method
-from doxa.report.numbers import closing_facts, decimals, packed, significant, verdict_box
+from doxa.report.numbers import closing_facts, decimal, decimals, diagnosis, packed, rounded, significant, verdict_box
 from doxa.sampling.importance_proposals import Mixture
-from doxa.text import printable
+from doxa.text import counted, printable, span
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,8 +63,6 @@ _MOST_OF_ONE = 1200  # points of one trace, over all chains
 _LEAST_OF_CHAIN = 16
 BINS = 48
 _TAIL = 5e-4  # of the draws, on either side, may lie outside of what is drawn
-
-Floats = NDArray[np.float64]
 
 
 def coefficients(posterior: ParameterPosterior) -> dict[str, Any]:
@@ -129,7 +122,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
     places = np.clip(np.nan_to_num(places, nan=3), 0, 9).astype(int)
     found: dict[str, list[Any]] = {"places": places.tolist()}
     for short, name in (("mean", "mean"), ("sd", "sd"), ("low", "lower"), ("high", "upper")):
-        found[short] = [decimals([value], k)[0] for value, k in zip(frame[name], places.tolist(), strict=True)]
+        found[short] = [decimal(value, k) for value, k in zip(frame[name], places.tolist(), strict=True)]
     return found | {
         "mcse": significant(frame["mcse"], 2),
         "ess": decimals(frame["ess"], 0),
@@ -150,8 +143,8 @@ def _drawn(posterior: ParameterPosterior, node: str, j: int, shown: NDArray[np.i
     ends = float(kept.min()), float(kept.max())
     return {
         "range": significant([low, high], 6),
-        "top": significant([top], 6)[0],
-        "outside": significant([1 - counts.sum() / draws.size], 2)[0],
+        "top": rounded(top, 6),
+        "outside": rounded(1 - counts.sum() / draws.size, 2),
         "density": packed(density, 0.0, top),
         "curve": "" if curve is None else packed(curve, 0.0, top),
         "why": why,
@@ -191,10 +184,9 @@ def fit_facts(posterior: ParameterPosterior, written: datetime) -> list[list[str
     if hidden:
         facts.insert(3, ("Hidden", _listed(hidden)))
     warmup = trace.n_warmup // trace.thin
-    chains = "1 chain" if posterior.n_chains == 1 else f"{posterior.n_chains} chains"
     facts += [
         ("Method", f"{report.method}, as it was asked for; what was used is told below"),
-        ("Draws", f"{chains} of {posterior.n_draws} draws, after {warmup} of warm-up"),
+        ("Draws", f"{counted(posterior.n_chains, 'chain')} of {posterior.n_draws} draws, after {warmup} of warm-up"),
         ("Seed", "not known" if trace.entropy is None else str(trace.entropy)),
     ]
     if posterior.stop is not None:
@@ -219,22 +211,16 @@ def _prior(posterior: ParameterPosterior) -> str:
         scales = _listed(list(network.scales))
         parts.append(f"coefficients of parents normal, learned scale ({scales}: {network.learned_scale.words})")
     if priors:
-        means = _span(np.concatenate([prior.mean for prior in priors]))
-        scales = _span(np.sqrt(np.concatenate([np.diag(prior.covariance) for prior in priors])))
+        means = span(np.concatenate([prior.mean for prior in priors]))
+        scales = span(np.sqrt(np.concatenate([np.diag(prior.covariance) for prior in priors])))
         parts.append(f"coefficients normal, mean {means}, standard deviation {scales}")
     if fixed := [bias for node in families if (bias := network.bias(node)) is not None]:
-        parts.append(f"biases of {len(fixed)} nodes fixed at {_span(fixed)}")
+        parts.append(f"biases of {len(fixed)} nodes fixed at {span(fixed)}")
     if network.roots and any(node in network.parameters for node in network.roots):
         parts.append("probabilities of roots uniform")
     if given := [node for block in network.root_blocks if block.probabilities is not None for node in block.nodes]:
         parts.append(f"probability given for {_listed(given)}")
     return "; ".join(parts)
-
-
-def _span(numbers: Iterable[float]) -> str:
-    values = list(numbers)
-    low, high = min(values), max(values)
-    return f"{low:g}" if low == high else f"{low:g} to {high:g}"
 
 
 def _listed(names: list[str]) -> str:
@@ -257,15 +243,7 @@ def fit_evidence(posterior: ParameterPosterior) -> dict[str, Any]:
     shown = kept_draws(posterior.n_chains, posterior.n_draws, 1)
     for k, part in enumerate(posterior.report.parts[:_MOST_PARTS]):
         found = diagnose_real(posterior.log_density(part.nodes[0]))
-        parts.append(
-            {
-                "nodes": list(part.nodes),
-                "mean": decimals([found.estimate.value], 2)[0],
-                "mcse": significant([found.estimate.mcse], 2)[0],
-                "ess": decimals([found.bulk_ess], 0)[0],
-                "r_hat": decimals([found.r_hat], 4)[0],
-            }
-        )
+        parts.append({"nodes": list(part.nodes), **diagnosis(found)})
         traces.append((float(np.nan_to_num(found.bulk_ess)), k))
     slowest = [k for _, k in sorted(traces)[:MOST_TRACES]]
     return {
@@ -274,9 +252,11 @@ def fit_evidence(posterior: ParameterPosterior) -> dict[str, Any]:
         "traces": [
             {
                 "part": k,
-                "chains": [decimals(chain[shown], 2) for chain in posterior.log_density(nodes[0])],
+                "chains": [
+                    decimals(chain[shown], 2) for chain in posterior.log_density(posterior.report.parts[k].nodes[0])
+                ],
             }
-            for k, nodes in [(k, posterior.report.parts[k].nodes) for k in slowest]
+            for k in slowest
         ],
         "ranks": _ranks(posterior),
     }
@@ -299,10 +279,9 @@ def _ranks(posterior: ParameterPosterior) -> list[dict[str, Any]]:
 
 def of_parameters(posterior: ParameterPosterior, written: datetime) -> dict[str, Any]:
     """As plain data."""
-    n = len(posterior.network.parameters)
     return {
         "kind": "parameters",
-        "title": f"Parameters of {n} {'node' if n == 1 else 'nodes'}, fitted by doxa",
+        "title": f"Parameters of {counted(len(posterior.network.parameters), 'node')}, fitted by doxa",
         "verdict": verdict_box(posterior.judgement),
         "facts": fit_facts(posterior, written),
         "roots": list(posterior.network.roots),

@@ -1,10 +1,6 @@
-"""What a page about the values of variables shows.
+"""What a page about the values of variables shows: marginals as far as there is room, and how they were found.
 
-Numbers stand on it with their intervals as states.
-
-Marginals of an inference: columns over variables and their states, as far as there is room.
-
-Marginals that stand on a grid, as a map: of networks such as `doxa.ising_grid` makes.
+Numbers stand on it with their intervals as states; marginals of a grid, such as `doxa.ising_grid` makes, as a map.
 """
 
 from __future__ import annotations
@@ -15,22 +11,20 @@ from datetime import datetime
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.estimates.estimate import Estimate
 from doxa.inference.answers import Inference
 from doxa.inference.by_numbers import GaussianInference
 from doxa.inference.number_distribution import NetworkNumber
-from doxa.report.numbers import closing_facts, decimals, packed, significant, verdict_box
-from doxa.text import printable
+from doxa.report.numbers import closing_facts, decimals, packed, rounded, significant, verdict_box
+from doxa.text import counted, printable
 
 __all__ = ["MOST_CELLS", "MOST_STATES", "grid", "grid_places", "how_found", "marginals", "of_values"]
 
 MOST_CELLS = 16_384  # of a map; a larger grid is averaged over squares
 _MOST_MAPS = 8  # states, where there are more than two
 _NAME = re.compile(r"X(0|[1-9]\d{0,6})_(0|[1-9]\d{0,6})")
-
-Floats = NDArray[np.float64]
 
 
 def grid_places(answer: Inference) -> dict[str, tuple[int, int]] | None:
@@ -84,7 +78,7 @@ def grid(answer: Inference) -> dict[str, Any] | None:
         "whole": [rows, columns],
         "states": shown,
         "p": [packed(one, 0.0, 1.0) for one in maps],
-        "largest": significant([errors.max()], 2)[0] if known else None,
+        "largest": rounded(errors.max(), 2) if known else None,
         "errors": packed(_averaged(errors, square, largest=True), 0.0, float(errors.max())) if known else "",
         "given": [row * columns + column for row, column in given],
     }
@@ -203,11 +197,9 @@ def _told(answer: GaussianInference) -> list[tuple[str, str]]:
 def how_found(answer: Inference) -> dict[str, Any]:
     """Method and why, log evidence, and the numbers that the verdict rests on: name, what it is, value."""
     errors = [estimate.mcse for table in answer.values() for estimate in table.values() if not np.isnan(estimate.mcse)]
-    numbers = [
-        [key, _WHAT_NUMBERS_ARE.get(key, ""), significant([value], 5)[0]] for key, value in answer.numbers.items()
-    ]
+    numbers = [[key, _WHAT_NUMBERS_ARE.get(key, ""), rounded(value, 5)] for key, value in answer.numbers.items()]
     if answer.method not in ("exact", "mean_field") and errors:
-        numbers.append(["mcse", "largest Monte Carlo error of a probability", significant([max(errors)], 2)[0]])
+        numbers.append(["mcse", "largest Monte Carlo error of a probability", rounded(max(errors), 2)])
     return {
         "method": answer.method,
         "why": answer.why,
@@ -222,18 +214,18 @@ def of_values(answer: Inference, written: datetime) -> dict[str, Any]:
     told: list[tuple[str, str]] = []
     if isinstance(answer, GaussianInference):
         told, answer = _told(answer), with_intervals(answer)
-    n = len(answer)
+    asked = counted(len(answer), "variable")
     facts = [
         *told,
-        ("Asked for", f"{n} {'variable' if n == 1 else 'variables'}"),
-        ("Observed", f"{len(answer.given) or 'no'} {'variable' if len(answer.given) == 1 else 'variables'}"),
+        ("Asked for", asked),
+        ("Observed", counted(len(answer.given), "variable") if answer.given else "no variables"),
         ("Method", f"{answer.method}: {answer.why}"),
         *([] if answer.method == "exact" or answer.seed is None else [("Seed", str(answer.seed))]),
         *closing_facts(("doxa", "numpy", "scipy"), written),
     ]
     return {
         "kind": "values",
-        "title": f"Distribution of {n} {'variable' if n == 1 else 'variables'}, inferred by doxa",
+        "title": f"Distribution of {asked}, inferred by doxa",
         "verdict": verdict_box(answer.judgement),
         "facts": [list(fact) for fact in facts],
         "marginals": marginals(answer),

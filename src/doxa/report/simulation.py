@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
+
 if TYPE_CHECKING:
     from doxa.structure.averaging.draws import NetworkDraws
     from doxa.structure.averaging.number_draws import GaussianDraws
 
-__all__ = ["Cells", "NumberPairs", "PairAnswers", "simulate_number_pairs", "simulate_pairs"]
+__all__ = ["Cells", "PairAnswers", "simulate_number_pairs", "simulate_pairs"]
 
 _ROWS = 250_000  # simulated, at most
 _OPERATIONS = 30_000_000_000  # of counting pairs of states: rows times states squared
@@ -31,18 +33,17 @@ _BATCHES = 20
 _LEAST_ROWS = 100  # with x = t, below which no answer is given
 _STREAM = 20_012  # keeps this apart from the streams of chains and tables
 
-Floats = NDArray[np.float64]
-
 
 class PairAnswers(NamedTuple):
-    """Answers for all pairs of states; states of all columns are numbered one after the other."""
+    """Answers for all pairs of cells, states or intervals; those of all columns are numbered one after the other."""
 
-    starts: NDArray[np.intp]  # (n_nodes + 1,): the first state of each column
+    starts: NDArray[np.intp]  # (n_nodes + 1,): the first cell of each column as y
+    x_starts: NDArray[np.intp]  # as x: of a number levels, where y has bars
     probability: Floats  # [y, x]: P(y | x); nan where too few rows have x
     mcse: Floats
     joint: Floats  # [y, x]: share of the rows with x, times that of y among them
     n_networks: int
-    n_rows: int
+    n_rows: int  # simulated
 
 
 def simulate_pairs(draws: NetworkDraws, *, intervene: bool = False, rows: int = _ROWS) -> PairAnswers:
@@ -69,9 +70,7 @@ def simulate_pairs(draws: NetworkDraws, *, intervene: bool = False, rows: int = 
                 given[np.arange(each), at] = 1
             both[batch] += one_hot.T @ given
     # x is itself in every row that has it
-    probability, mcse = _ratios(both, np.stack([np.diagonal(batch) for batch in both]))
-    joint = both.sum(axis=0, dtype=np.float64) / (each * len(chosen))
-    return PairAnswers(starts, probability, mcse, joint, len(chosen), each * len(chosen))
+    return _shares(both, np.stack([np.diagonal(batch) for batch in both]), starts, starts, len(chosen), each)
 
 
 class Cells(NamedTuple):
@@ -90,23 +89,11 @@ class Cells(NamedTuple):
         return np.asarray(np.stack(own, axis=1) + first[:-1], dtype=np.intp)
 
 
-class NumberPairs(NamedTuple):
-    """Answers for all pairs of cells of tables with numbers: those of y have bars, those of x levels."""
-
-    probability: Floats  # [bar of y, level of x]: P(y | x); nan where too few rows have x
-    mcse: Floats
-    joint: Floats  # [bar of y, level of x]: share of the rows
-    n_networks: int
-    n_rows: int
-
-
-def simulate_number_pairs(
-    draws: GaussianDraws, bars: Cells, levels: Cells, *, intervene: bool = False, rows: int = _ROWS
-) -> NumberPairs:
+def simulate_number_pairs(draws: GaussianDraws, bars: Cells, levels: Cells, *, intervene: bool = False) -> PairAnswers:
     """`simulate_pairs` of a table with numbers; a number is set to one that was observed, any as often as it was."""
     n, n_y, n_x = len(draws.names), sum(bars.sizes), sum(levels.sizes)
     chosen = _chosen(draws)
-    each = max(1, min(rows, _OPERATIONS // (n_y * n_x)) // len(chosen))
+    each = max(1, min(_ROWS, _OPERATIONS // (n_y * n_x)) // len(chosen))
     rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM, int(intervene))))
     table = draws.completed.table
     assert table.numbers is not None  # such draws are of such a table
@@ -137,17 +124,24 @@ def simulate_number_pairs(
                 x[row[:, None], level] = 1
             both[batch] += y.T @ x
             total[batch] += x.sum(axis=0)
-    probability, mcse = _ratios(both, total)
-    joint = both.sum(axis=0, dtype=np.float64) / (each * len(chosen))
-    return NumberPairs(probability, mcse, joint, len(chosen), each * len(chosen))
+    y_starts, x_starts = (np.cumsum((0, *cells.sizes)) for cells in (bars, levels))
+    return _shares(both, total, y_starts, x_starts, len(chosen), each)
 
 
-def _ratios(both: NDArray[np.float32], with_x: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Shares and their errors, of counts [batch, y, x] and of rows [batch, x] that have x."""
+def _shares(
+    both: NDArray[np.float32],
+    with_x: NDArray[Any],
+    y_starts: NDArray[np.intp],
+    x_starts: NDArray[np.intp],
+    n_networks: int,
+    each: int,
+) -> PairAnswers:
+    """Shares and their errors, of counts [batch, y, x] and of rows [batch, x] that have x; ``each``: of one network."""
     total = with_x.sum(axis=0, dtype=np.float64)
     enough = total >= _LEAST_ROWS
     safe = np.where(enough, total, 1.0)
-    probability = both.sum(axis=0, dtype=np.float64) / safe
+    summed = both.sum(axis=0, dtype=np.float64)
+    probability = summed / safe
     squares = np.zeros_like(probability)
     for batch, own in zip(both, with_x, strict=True):
         squares += (batch - probability * own) ** 2
@@ -157,7 +151,8 @@ def _ratios(both: NDArray[np.float32], with_x: NDArray[Any]) -> tuple[Floats, Fl
     mcse = np.maximum(mcse, 1.0 / safe)
     probability[:, ~enough] = np.nan
     mcse[:, ~enough] = np.nan
-    return probability, mcse
+    n_rows = each * n_networks
+    return PairAnswers(y_starts, x_starts, probability, mcse, summed / n_rows, n_networks, n_rows)
 
 
 def _simulate(draws: NetworkDraws, t: int, set_column: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
