@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import gc
 import os
+import pickle
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
 
+import numba
 import numpy as np
 import pytest
 from llvmlite.binding import Linkage, ffi
 from numba import njit, types
 from numba.core import event
-from numba.core.caching import NullCache
+from numba.core.caching import IndexDataCacheFile, NullCache
 from numba.core.compiler import Flags
 from numba.core.errors import TypingError
 from numba.core.ir import Del
@@ -232,6 +234,30 @@ def test_machine_code_of_another_state_of_our_files_is_not_taken(is_watched, tmp
     assert ask() == ["22", "from", "disk"]
     (package / "callee.py").write_text(_CALLEE.replace("x + 1", "x + 5"))
     assert ask() == (["30", "from", "source"] if is_watched else ["22", "from", "disk"])
+
+
+@pytest.mark.parametrize("written", ["a type that is no more", "cut off"])
+def test_what_an_older_version_left_on_the_disk_is_made_anew(written, monkeypatch, tmp_path):
+    """Numba reads the types in its list before it looks whether the list is fresh."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+
+    def plus_one(x):
+        return x + 1
+
+    kept = compiled(plus_one)
+    assert kept(1) == 2
+    index = kept._cache._cache_file
+    whole = Path(index._index_path).read_bytes()
+    gone = pickle.dumps(numba.__version__, protocol=-1) + b"cdoxa._jit\nNoSuchType\n."
+    Path(index._index_path).write_bytes(gone if written != "cut off" else whole[:-9])
+    with pytest.raises((AttributeError, pickle.UnpicklingError, EOFError)):
+        IndexDataCacheFile._load_index(index)
+    again = compiled(plus_one)
+    assert again(1) == 2
+    assert not again.stats.cache_hits
+    third = compiled(plus_one)
+    assert third(1) == 2
+    assert third.stats.cache_hits
 
 
 @pytest.mark.parametrize("was_on", [True, False])

@@ -17,7 +17,8 @@ What is not done of all that Numba does by itself (more of it in `doxa._compiler
 - Options are said for each function.  Numba lets it inherit those that are not from whichever function calls it first,
   and what a call of one `inlined` brought along would be copied wherever it is called.
 - Machine code from the disk holds what was compiled into it from other files, and Numba looks at a function's own file
-  alone: after an update in place it would run code of two versions.  So what is kept is of one state of all our files.
+  alone: after an update in place it would run code of two versions.  So what is kept is of one state of all our files;
+  and what was kept by a version whose types are no more is made anew, not read in vain.
 - Tuples of arrays are handed over by their address (`doxa._by_address`), which makes the code half as long.
 - A large function that two loops call need not be in the machine code of both (`doxa._call_at`).
 
@@ -34,6 +35,7 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core.caching import IndexDataCacheFile
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
@@ -47,6 +49,7 @@ __all__ = [
     "compiled",
     "hot",
     "inlined",
+    "keep_for_this_state",
     "lowest_bit",
     "popcount",
 ]
@@ -101,8 +104,7 @@ def _compiled(
     whole = {"pipeline_class": whole_compiler or (ToWhole if said["_nrt"] else ToOnce)} | said
     try:
         made = numba.njit(cache=True, **whole)(function)
-        index = made._cache._cache_file
-        index._source_stamp = (index._source_stamp, *_state_of_our_files())
+        keep_for_this_state(made._cache)
     except RuntimeError:  # "cannot cache function ...: no locator available"
         made = numba.njit(**whole)(function)
     part = numba.njit(no_cpython_wrapper=True, pipeline_class=part_compiler or ToPart, **said)(function)
@@ -113,6 +115,24 @@ def _compiled(
 
     made.get_call_template, made.get_overload = template_of_part, part.get_overload
     return cast(F, made)
+
+
+def keep_for_this_state(cache: Any) -> None:
+    """Have machine code on the disk taken only if all our files are as they were when it was written."""
+    index = cache._cache_file
+    index._source_stamp = (index._source_stamp, *_state_of_our_files())
+    index.__class__ = _Index
+
+
+class _Index(IndexDataCacheFile):  # type: ignore[misc]
+    """What Numba has on the disk of one function."""
+
+    def _load_index(self) -> dict[Any, Any]:
+        try:
+            found: dict[Any, Any] = super()._load_index()
+        except Exception:  # it names types that are no more, or was cut off: as if it were not there
+            return {}
+        return found
 
 
 @functools.cache

@@ -24,7 +24,7 @@ from numba.np.arrayobj import populate_array
 from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
-from doxa._jit import _state_of_our_files, hot
+from doxa._jit import hot, keep_for_this_state
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import pack_rows
 
@@ -40,8 +40,7 @@ def scorer(function: Callable[[int, Any, int, Any, float], float]) -> CFunc:
     """Compile a C function that scores families, and keep the machine code for the next process (a decorator)."""
     made = CFunc(function, (_ARGUMENTS, types.float64), locals={}, options={})
     made.enable_caching()
-    index = made._cache._cache_file  # type: ignore[attr-defined]
-    index._source_stamp = (index._source_stamp, *_state_of_our_files())  # other files say what is in a box
+    keep_for_this_state(made._cache)  # type: ignore[attr-defined]  # other files say what is in a box
     made.compile()
     return made
 
