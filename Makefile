@@ -11,6 +11,8 @@ BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# hundreds of processes import the same modules: each would compile them anew where that is set
+unexport PYTHONDONTWRITEBYTECODE
 
 WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba" && export NUMBA_CACHE_DIR &&
 

@@ -13,7 +13,7 @@ from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Additive, BDeu, BGe, ConditionalGaussian, MarkovBlanket, SingleEdge
-from doxa.structure.cases.incomplete import summed_out
+from doxa.structure.cases.incomplete import scored_sampler, summed_out
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, can_sum_out
 from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain
@@ -365,7 +365,7 @@ def test_chains_from_everywhere_soon_agree():
     assert between(summed_out=0) > 0.12
 
 
-def test_where_it_can_be_done():
+def test_where_it_can_be_done(monkeypatch):
     assert can_sum_out(IncompleteData(numbers(), BGe()))
     assert can_sum_out(IncompleteData(numbers(), ConditionalGaussian()))
     assert not can_sum_out(IncompleteData(numbers(8), BGe()))  # too few rows for as many columns
@@ -374,6 +374,9 @@ def test_where_it_can_be_done():
     assert not can_sum_out(IncompleteData(both(), ConditionalGaussian()))  # a category is missing
     assert not can_sum_out(IncompleteData(hidden(), ConditionalGaussian(), hidden=["h"]))
     assert not can_sum_out(IncompleteData(Table.from_codes("ab", ["ny", "ny"], [[0, 1], [1, -1]] * 9), BDeu()))
+    monkeypatch.setattr(scored_sampler, "_MOST_COVARIANCES", 17)  # of two rows of three columns
+    assert not can_sum_out(IncompleteData(beside(), ConditionalGaussian()))
+    assert can_sum_out(IncompleteData(numbers(), BGe()))
     data, limits = IncompleteData(numbers(), BGe()), make_limits(["x", "y", "z"])
     assert ScoredCellsSampler(data, limits).sums_out
     assert not ScoredCellsSampler(data, limits, beta=0.5).sums_out

@@ -55,6 +55,7 @@ __all__ = ["ScoredCellsSampler", "can_sum_out", "reference_scores", "rows_togeth
 _KEEP = 8.0  # nats, in the lists of the short chain
 _FRESH_A_NODE, _NODES_AN_EDGE, _SUMMED_OUT = 4, 4, 8
 _ROWS_A_COLUMN = 2  # in which two columns are observed together, at the least: of fewer, covariances are hardly known
+_MOST_COVARIANCES = 2**25  # numbers, of the incomplete rows beside categories: 256 MiB
 _MOST_SETS = 64  # of a node in each completion: of tens of numbers thousands are close to each other
 _SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
 
@@ -99,7 +100,8 @@ def can_sum_out(data: IncompleteData) -> bool:
         return False
     if missing_cells.shared is not None or missing_cells.interventions is not None or len(missing_cells.hidden):
         return False
-    return rows_together(data) >= _ROWS_A_COLUMN * (int(table.is_number.sum()) + 1)
+    is_small = table.is_number.all() or len(missing_cells.source_row) * data.n_nodes**2 <= _MOST_COVARIANCES
+    return is_small and rows_together(data) >= _ROWS_A_COLUMN * (int(table.is_number.sum()) + 1)
 
 
 def rows_together(data: IncompleteData) -> float:
