@@ -549,10 +549,7 @@ def _log_complete(node: int, coefficients: Coefficients, values: Floats, weights
 @hot
 def log_observed(coefficients: Coefficients, work: SummedWork) -> float:
     """Log likelihood (nats) of what was observed; see the module's notes."""
-    total = 0.0
-    for node in range(work.is_number.size):
-        if work.is_number[node] != 0:
-            total += _log_complete(node, coefficients, work.values, work.weights, work.residuals[node])
+    total = _find_residuals(coefficients, work)
     for pattern in range(work.first_of_pattern.size - 1):
         _take_pattern(pattern, coefficients, work)
         for at in range(work.first_of_pattern[pattern], work.first_of_pattern[pattern + 1]):
@@ -563,9 +560,19 @@ def log_observed(coefficients: Coefficients, work: SummedWork) -> float:
 
 
 @hot
+def _find_residuals(coefficients: Coefficients, work: SummedWork) -> float:
+    """Residuals of all rows as they stand, and the log likelihood (nats) of these."""
+    total = 0.0
+    for node in range(work.is_number.size):
+        if work.is_number[node] != 0:
+            total += _log_complete(node, coefficients, work.values, work.weights, work.residuals[node])
+    return total
+
+
+@hot
 def draw_cells(coefficients: Coefficients, work: SummedWork, rng: np.random.Generator) -> None:
     """Draw all missing cells given what was observed and the coefficients."""
-    log_observed(coefficients, work)  # for the residuals
+    _find_residuals(coefficients, work)
     for pattern in range(work.first_of_pattern.size - 1):
         _take_pattern(pattern, coefficients, work)
         for at in range(work.first_of_pattern[pattern], work.first_of_pattern[pattern + 1]):
