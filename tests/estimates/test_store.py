@@ -335,10 +335,12 @@ def test_readers_follow_a_live_run(tmp_path):
     path = tmp_path / "run.doxa"
     create_run(path, toy.HEADER).close()
     seen, failures = [], []
+    all_have_opened = threading.Barrier(3)
 
     def watch():
         try:
             with open_reader(path) as reader:
+                all_have_opened.wait(60)  # a reader that opens after the last round has nothing to follow
                 while reader.n_draws < toy.BLOCK * toy.ROUNDS:
                     reader.refresh()
                     if reader.n_draws:
@@ -352,6 +354,7 @@ def test_readers_follow_a_live_run(tmp_path):
     watchers = [threading.Thread(target=watch) for _ in range(2)]
     for watcher in watchers:
         watcher.start()
+    all_have_opened.wait(60)
     toy.run(path)
     for watcher in watchers:
         watcher.join(60)
