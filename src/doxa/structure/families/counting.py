@@ -33,6 +33,7 @@ __all__ = [
     "family_data",
     "group_family",
     "relabel",
+    "weighing_scratch",
 ]
 
 BDEU_RULE, CONSTANT_RULE, BIC_RULE = 0, 1, 2
@@ -120,6 +121,12 @@ def counting_scratch(n_rows: int, box: NDArray[np.int64] | None = None) -> Count
         np.zeros(slots, dtype=np.int64),
         no_box() if box is None else box,
     )
+
+
+def weighing_scratch(n_rows: int) -> tuple[NDArray[Any], ...]:
+    """`counting_scratch` for rows that count in fractions."""
+    config, cell, counts, *others = counting_scratch(n_rows)
+    return config, cell, counts.astype(np.float64), *others
 
 
 @hot

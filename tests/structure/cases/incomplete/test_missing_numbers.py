@@ -53,6 +53,20 @@ def both(n_rows=14, seed=5):
     return Table.from_codes(["g", "x", "y"], [("n", "y"), (), ()], codes, numbers=np.column_stack([g * NAN, x, y]))
 
 
+def categories(n_rows=12, seed=9):
+    """Categories g and h and numbers x and y; in one row g and x are missing, in another g and h."""
+    rng = np.random.default_rng(seed)
+    g = rng.integers(0, 2, n_rows)
+    h = np.where(rng.random(n_rows) < 0.2, 1 - g, g)
+    x = rng.normal(size=n_rows) + 0.9 * g
+    y = rng.normal(size=n_rows) + 0.8 * x
+    x[0] = NAN
+    codes = np.column_stack([g, h, 0 * g, 0 * g])
+    codes[0, 0], codes[1, :2] = -1, -1
+    of_numbers = np.column_stack([g * NAN, g * NAN, x, y])
+    return Table.from_codes(["g", "h", "x", "y"], [("n", "y"), ("n", "y"), (), ()], codes, numbers=of_numbers)
+
+
 def beside(n_rows=10, seed=7):
     """A category g that is known, and numbers x and y, of which both are missing in one row."""
     rng = np.random.default_rng(seed)
@@ -141,6 +155,7 @@ def exact(table, kind, n_points=61):
 CASES = {
     "both": (both, ConditionalGaussian(2.0)),
     "beside": (beside, ConditionalGaussian(2.0)),
+    "categories": (categories, ConditionalGaussian(2.0)),
     "numbers": (numbers, BGe()),
     "additive": (both, Additive()),
     "either": (both, AdditiveMixture(2.0)),
@@ -197,6 +212,7 @@ MOVES = [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))]
     [
         *((case, move) for case in ("both", "numbers") for move in MOVES),
         ("beside", doxa.structure.Auto()),
+        ("categories", doxa.structure.Auto()),
         ("additive", SingleEdge()),
         ("either", doxa.structure.Auto()),
         ("both", doxa.structure.MarkovBlanket()),

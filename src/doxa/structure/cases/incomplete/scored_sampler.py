@@ -50,11 +50,12 @@ from doxa.structure.moves.sampler import StructureMove, StructureState
 from doxa.structure.moves.single_edge import SingleEdge
 from doxa.structure.moves.starts import greedy_graph
 
-__all__ = ["ScoredCellsSampler", "can_sum_out", "reference_scores", "rows_together"]
+__all__ = ["MOST_STATES", "ScoredCellsSampler", "can_sum_out", "reference_scores", "rows_together"]
 
 _KEEP = 8.0  # nats, in the lists of the short chain
 _FRESH_A_NODE, _NODES_AN_EDGE, _SUMMED_OUT = 4, 4, 8
 _ROWS_A_COLUMN = 2  # in which two columns are observed together, at the least: of fewer, covariances are hardly known
+MOST_STATES = 16  # of the missing categories of a row together that are summed out; of one category there may be more
 _MOST_COVARIANCES = 2**25  # numbers, of the incomplete rows beside categories: 256 MiB
 _MOST_SETS = 64  # of a node in each completion: of tens of numbers thousands are close to each other
 _SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
@@ -92,16 +93,24 @@ def _after_sweeps(data: IncompleteData, limits: Limits) -> FamilyScores:
 
 
 def can_sum_out(data: IncompleteData) -> bool:
-    """Whether all missing cells are numbers with Gaussian regressions, in rows that share no cells, enough of them."""
+    """Whether numbers are missing that have Gaussian regressions, in rows that share no cells, enough of them."""
     from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian
 
     table, missing_cells = data.table, data.missing_cells
-    if not (isinstance(data.score, BGe | ConditionalGaussian) and missing_cells.is_number.all()):
+    if not (isinstance(data.score, BGe | ConditionalGaussian) and missing_cells.is_number.any()):
         return False
     if missing_cells.shared is not None or missing_cells.interventions is not None or len(missing_cells.hidden):
         return False
-    is_small = table.is_number.all() or len(missing_cells.source_row) * data.n_nodes**2 <= _MOST_COVARIANCES
+    is_small = table.is_number.all() or _n_expected(missing_cells) * data.n_nodes**2 <= _MOST_COVARIANCES
     return is_small and rows_together(data) >= _ROWS_A_COLUMN * (int(table.is_number.sum()) + 1)
+
+
+def _n_expected(missing_cells: MissingCells) -> float:
+    """Incomplete rows, each as often as its missing categories have states together."""
+    row, of_states = missing_cells.row, ~missing_cells.is_number
+    log_states = np.log(missing_cells.n_states[missing_cells.column[of_states]])
+    log_of_row = np.bincount(row[of_states], log_states, minlength=len(missing_cells.source_row))
+    return float(np.exp(np.minimum(log_of_row, np.log(MOST_STATES))).sum())
 
 
 def rows_together(data: IncompleteData) -> float:
@@ -162,8 +171,8 @@ class ScoredCellsSampler(CellsSampler):
         (`doxa.structure.cases.incomplete.edges_with_cells`); one for four columns when left out, none where the move
         is not reversible: what it has begun with a graph it ends with that graph.
     summed_out : int, optional
-        Proposals in a sweep in which the missing numbers are summed out (`doxa.structure.cases.incomplete.summed_out`);
-        8 when left out where all missing cells are numbers and the move is reversible, else 0.  Only chains at an
+        Proposals in a sweep in which the missing cells are summed out (`doxa.structure.cases.incomplete.summed_out`);
+        8 when left out where they can be and the move is reversible, else 0.  Only chains at an
         inverse temperature of 1 make them.
     n_references : int, default=4
     keep_within : float, default=6.0
@@ -222,7 +231,7 @@ class ScoredCellsSampler(CellsSampler):
 
     @property
     def sums_out(self) -> bool:
-        """Whether sweeps have proposals in which the missing numbers are summed out, and so draw these all at once."""
+        """Whether sweeps have proposals in which the missing cells are summed out, and so draw these all at once."""
         return self.summed_out > 0 and self.beta == 1.0
 
     def lists(self) -> FamilyLists:
@@ -258,7 +267,7 @@ class ScoredCellsSampler(CellsSampler):
 
         ``info`` counts ``proposed`` and ``accepted`` joint proposals that changed the graph and single-edge moves by
         the scores of today (``fresh_proposed``, ``fresh_accepted``) or with cells (``edges_proposed``,
-        ``edges_accepted``), proposals with the missing numbers summed out (``summed_proposed``, ``summed_accepted``),
+        ``edges_accepted``), proposals with the missing cells summed out (``summed_proposed``, ``summed_accepted``),
         and ``blocks_proposed`` and ``blocks_accepted``
         offers of cells that changed some.
         """

@@ -77,7 +77,7 @@ from doxa.structure.moves.sampler import StructureState, run_steps, work_without
 from doxa.structure.moves.single_edge import SingleEdge, log_proposals
 
 if TYPE_CHECKING:
-    from doxa.structure.cases.incomplete.summed_out import NumbersSummedOut
+    from doxa.structure.cases.incomplete.summed_out import CellsSummedOut
 
 __all__ = [
     "CellWork",
@@ -175,16 +175,15 @@ def cell_work(
 
 @hot
 def sweep_columns(
-    parents: Words, completion: Completion, scoring: Scoring, work: CellWork, rng: np.random.Generator
+    parents: Words, completion: Completion, scoring: Scoring, work: CellWork, numbers: bool, rng: np.random.Generator
 ) -> None:
     """Offer every missing cell a new value, column by column, in blocks of rows in random order.
 
-    ``parents`` are bit sets, ``work.local`` the scores of their families.
+    ``parents`` are bit sets, ``work.local`` the scores of their families; ``numbers`` says whether numbers are offered.
     """
     for column in range(completion.n_states.size):
-        if work.first[column] == work.first[column + 1] or not (
-            is_number_column(column, work) or completion.n_states[column] > 1
-        ):
+        is_offered = numbers if is_number_column(column, work) else completion.n_states[column] > 1
+        if work.first[column] == work.first[column + 1] or not is_offered:
             continue
         list_rows(column, work)
         for phase in range(work.cut.shape[1] - 1):
@@ -546,8 +545,8 @@ class ScoredChain(SweepingChain):
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
         self.edges_done = np.zeros(2, dtype=np.int64)  # the same, with the cells of a column
-        self.summed_done = np.zeros(2, dtype=np.int64)  # proposals with the missing numbers summed out
-        self._summed: NumbersSummedOut | None = None  # made when the graph first moves, as ``moves``
+        self.summed_done = np.zeros(2, dtype=np.int64)  # proposals with the missing cells summed out
+        self._summed: CellsSummedOut | None = None  # made when the graph first moves, as ``moves``
         self._score(range(data.n_nodes), self.parents, self.local)
 
     @property
@@ -560,8 +559,10 @@ class ScoredChain(SweepingChain):
         if self._sampler.fresh:
             self.move_afresh(self._sampler.fresh, rng)
         self.move_edges(self._sampler.with_cells, rng)
-        if self._sampler.sums_out and not self.sum_numbers_out(self._sampler.summed_out, rng):
-            self.redraw_cells(rng)
+        if self._sampler.sums_out:
+            done = self.sum_cells_out(self._sampler.summed_out, rng)
+            if self._summed is None or not (done and self._summed.sums_all):
+                self.redraw_cells(rng, numbers=not done)
 
     def end_sweep(self, rng: np.random.Generator) -> None:
         """Redraw the cells: last, for cells that start well may find a graph before they change.
@@ -577,10 +578,10 @@ class ScoredChain(SweepingChain):
             return self._sampler.start_at(self.rows, self.cells)
         return self.moves.state(self.rows, self.cells)
 
-    def redraw_cells(self, rng: np.random.Generator) -> None:
-        """Offer every missing cell a new value, and exchange labels of hidden columns."""
+    def redraw_cells(self, rng: np.random.Generator, *, numbers: bool = True) -> None:
+        """Offer every missing cell a new value, numbers if asked, and exchange labels of hidden columns."""
         self.is_scored = False
-        sweep_columns(self.parents, self.completion, self.scoring, self.work, rng)
+        sweep_columns(self.parents, self.completion, self.scoring, self.work, numbers, rng)
         for column in self.data.missing_cells.hidden.tolist():
             exchange_labels(column, self.parents, self.completion, self.scoring, self.work, rng)
 
@@ -635,12 +636,12 @@ class ScoredChain(SweepingChain):
         self.is_scored = False
         self.edges_done += move_edges(self.graph, self.limits, lists, *data, self.work, steps, rng)
 
-    def sum_numbers_out(self, proposals: int, rng: np.random.Generator) -> bool:
-        """So many proposals with the missing numbers summed out, and new cells; False if the graph is none for it."""
-        from doxa.structure.cases.incomplete.summed_out import NumbersSummedOut
+    def sum_cells_out(self, proposals: int, rng: np.random.Generator) -> bool:
+        """So many proposals with the missing cells summed out, and new cells; False if the graph is none for it."""
+        from doxa.structure.cases.incomplete.summed_out import CellsSummedOut
 
         if self._summed is None:
-            self._summed = NumbersSummedOut(self)
+            self._summed = CellsSummedOut(self)
             self.summed_done = self._summed.done
         if not self._summed.can_begin(self.parents):
             return False

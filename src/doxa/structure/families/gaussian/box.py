@@ -21,10 +21,12 @@ configuration are added up, twice, so that the products are centred.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numba import carray, typeof
+from numba.core.ccallback import CFunc
 from numpy.typing import NDArray
 
 from doxa._jit import hot, lowest_bit
@@ -46,6 +48,7 @@ __all__ = [
     "GaussianWork",
     "add_up",
     "factorise",
+    "gaussian_log_marginal",
     "gaussian_work",
     "group_rows",
     "regression_constant",
@@ -115,7 +118,7 @@ class GaussianBox(ScorerBox):
         n_nodes, n_rows = columns.shape
         assert values.shape == columns.shape
         is_number = np.asarray(~np.isnan(values).all(axis=1))
-        rule = kind.gaussian_rule(int(is_number.sum()), int(counts.sum()))
+        rule = kind.gaussian_rule(int(is_number.sum()), round(counts.sum()))
         n_cases = float(counts.sum())
         constants = np.array([regression_constant(p, 0, n_cases, rule) for p in range(n_nodes)])
         work = gaussian_work(values, is_number, spread)._replace(
@@ -123,7 +126,13 @@ class GaussianBox(ScorerBox):
         )
         self._work, self._rule, self._counts = work, rule, counts
         self.stand_still(fixed)
-        super().__init__(_scorer, _CONTENTS, (data, rule, work, counting_scratch(n_rows)))
+        compiled, contents, scratch = self.compiled
+        super().__init__(compiled, contents, (data, rule, work, scratch(n_rows)))
+
+    @property
+    def compiled(self) -> tuple[CFunc, Any, Callable[[int], tuple[NDArray[Any], ...]]]:
+        """The scorer, the type of what it works on, and what makes work space for so many rows."""
+        return _scorer, _CONTENTS, counting_scratch
 
     def stand_still(self, whether: bool) -> None:
         """Until the other is said: nothing is written into the numbers, so that sums of products are made once."""
@@ -325,7 +334,7 @@ def add_up(begin: int, end: int, size: int, weights: Ints, work: GaussianWork) -
 
 
 @hot
-def _gaussian_log_marginal(
+def gaussian_log_marginal(
     child: int, parents: Words, data: Data, rule: GaussianRule, scratch: CountingScratch, work: GaussianWork
 ) -> float:
     """Log evidence (nats) of a number's family, or its BIC; minus infinity for a number above a category."""
@@ -382,7 +391,7 @@ _open = opener(_CONTENTS)
 @scorer
 def _scorer(child: int, words: Any, n_words: int, box: Any, _of_table: float) -> float:
     data, rule, work, scratch = _open(box)
-    value = _gaussian_log_marginal(child, carray(words, n_words), data, rule, scratch, work)
+    value = gaussian_log_marginal(child, carray(words, n_words), data, rule, scratch, work)
     if work.state[1] == 1 and value == -1e300:
         work.state[2] = child
     return value
