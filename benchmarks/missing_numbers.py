@@ -1,4 +1,4 @@
-"""Tables with missing numbers: what it buys to sum these out while the graph changes.
+"""Tables with missing numbers, alone and beside categories: what it buys to sum cells out while the graph changes.
 
 Run as ``python benchmarks/missing_numbers.py [draws]``.  Of each table, with it and without: the standard deviation
 between four chains of the share of draws with an edge, on average over all pairs of columns, and the largest, after so
@@ -25,11 +25,14 @@ from doxa.structure.limits import make_limits
 TABLES = (
     (0, 8, 500, 0.1), (0, 12, 300, 0.2), (0, 12, 300, 0.3), (0, 14, 400, 0.2), (0, 20, 500, 0.1), (0, 20, 500, 0.3),
     (2, 8, 400, 0.1), (1, 13, 400, 0.2), (2, 10, 300, 0.2),
-)  # fmt: skip
+    (2, 8, 400, 0.1, 0.1), (1, 13, 400, 0.2, 0.2), (2, 10, 300, 0.2, 0.2), (5, 10, 500, 0.1, 0.1),
+)  # categories, numbers, rows, shares of the numbers and of the categories that are blank  # fmt: skip
 
 
-def random_numbers(categories: int, numbers: int, n_rows: int, missing: float, seed: int = 2) -> Table:
-    """Categories, all known, and numbers, with up to two parents each among the columns before, and blank cells."""
+def random_numbers(
+    categories: int, numbers: int, n_rows: int, missing: float, unknown: float = 0.0, seed: int = 2
+) -> Table:
+    """Categories, and numbers with up to two parents each among the columns before, and blank cells."""
     rng, n_columns = np.random.default_rng(seed), categories + numbers
     values = rng.normal(size=(n_rows, n_columns))
     for j in range(categories):
@@ -38,7 +41,7 @@ def random_numbers(categories: int, numbers: int, n_rows: int, missing: float, s
         for parent in rng.choice(j, size=min(j, 2), replace=False):
             values[:, j] += rng.choice([-0.8, 0.8]) * values[:, parent]
     is_number = np.arange(n_columns) >= categories
-    blank = (rng.random(values.shape) < missing) & is_number
+    blank = rng.random(values.shape) < np.where(is_number, missing, unknown)
     codes = np.where(blank, -1, np.where(is_number, 0, values)).astype(int)
     values[blank | ~is_number] = np.nan
     states = [() if is_number[j] else tuple("abc"[: 2 + j % 2]) for j in range(n_columns)]
@@ -63,9 +66,9 @@ def main() -> None:
     """Print the table."""
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     for categories in (0, 1):  # compiles
-        apart(random_numbers(categories, 6, 100, 0.1), 5)
-        apart(random_numbers(categories, 6, 100, 0.1), 5, summed_out=0)
-    print("| categories, numbers, rows, missing | cells | apart, mean | most | CPU s | taken |\n" + "|---" * 6 + "|")
+        apart(random_numbers(categories, 6, 100, 0.1, 0.1), 5)
+        apart(random_numbers(categories, 6, 100, 0.1, 0.1), 5, summed_out=0)
+    print("| categories, numbers, rows, blank | cells | apart, mean | most | CPU s | taken |\n" + "|---" * 6 + "|")
     for size in TABLES:
         table = random_numbers(*size)
         for name, options in (("summed out", {}), ("by columns", {"summed_out": 0})):
