@@ -27,7 +27,8 @@ QUESTIONS = {
     "missing8": "doxa learn, 8 columns, 10% missing",
     "votes": "doxa learn, house_votes",
     "mixed": "doxa learn, 4 categories and 4 numbers: summed",
-    "additive": "doxa learn, the same with additive families",
+    "missing_mixed": "doxa learn, the same with 10% missing",
+    "additive": "doxa learn, 4 categories and 4 numbers, additive families",
     "fit": "doxa fit, three parents",
     "infer": "doxa infer, the Asia network",
 }
@@ -79,9 +80,12 @@ def ask(question: str) -> str:
         states = {node: ["no", "yes"] for node in nodes}
         network = doxa.CategoricalNetwork(doxa.Dag.from_edges(asia), tables, states)
         return doxa.infer(network, "lung", given={"xray": "yes"}).verdict
-    if question in ("mixed", "additive"):
-        family = {"additive": "additive", "mixed": None}[question]
-        return doxa.learn(mixed_frame(1000), family=family, seed=1, progress=False).verdict
+    if question in ("mixed", "missing_mixed", "additive"):
+        frame = mixed_frame(1000)
+        if question == "missing_mixed":
+            frame = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.1)
+        family = "additive" if question == "additive" else None
+        return doxa.learn(frame, family=family, seed=1, progress=False).verdict
     tables = {
         "learn8": lambda: random_table(8, 1000),
         "learn20": lambda: random_table(20, 1000),

@@ -55,7 +55,7 @@ __all__ = ["MOST_STATES", "ScoredCellsSampler", "can_sum_out", "reference_scores
 _KEEP = 8.0  # nats, in the lists of the short chain
 _FRESH_A_NODE, _NODES_AN_EDGE, _SUMMED_OUT = 4, 4, 8
 _ROWS_A_COLUMN = 2  # in which two columns are observed together, at the least: of fewer, covariances are hardly known
-MOST_STATES = 16  # of the missing categories of a row together that are summed out; of one category there may be more
+MOST_STATES = 36  # of the missing categories of a row together that are summed out; of one category there may be more
 _MOST_COVARIANCES = 2**25  # numbers, of the incomplete rows beside categories: 256 MiB
 _MOST_SETS = 64  # of a node in each completion: of tens of numbers thousands are close to each other
 _SEED, _SWEEPS = 20_012, 5  # of the completion that stale scores are of, where columns hold numbers
@@ -168,8 +168,8 @@ class ScoredCellsSampler(CellsSampler):
         quickly.
     with_cells : int, optional
         Candidate edges in a sweep that are offered with new values of a column
-        (`doxa.structure.cases.incomplete.edges_with_cells`); one for four columns when left out, none where the move
-        is not reversible: what it has begun with a graph it ends with that graph.
+        (`doxa.structure.cases.incomplete.edges_with_cells`), unless cells are summed out; one for four columns when
+        left out, none where the move is not reversible: what it has begun with a graph it ends with that graph.
     summed_out : int, optional
         Proposals in a sweep in which the missing cells are summed out (`doxa.structure.cases.incomplete.summed_out`);
         8 when left out where they can be and the move is reversible, else 0.  Only chains at an
@@ -242,7 +242,8 @@ class ScoredCellsSampler(CellsSampler):
 
         def redraw(rows: NDArray[np.uint64], cells: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
             chain = ScoredChain(by_edges, by_edges.start_at(rows, cells))
-            chain.redraw_cells(rng)
+            if not (by_edges.sums_out and chain.sum_cells_out(0, rng)):
+                chain.redraw_cells(rng)
             return chain.cells
 
         return shared_lists(self.data, self.limits, self.n_references, self.keep_within, redraw, _MOST_SETS)[0]

@@ -555,14 +555,14 @@ class ScoredChain(SweepingChain):
         return self.graph[0]
 
     def begin_sweep(self, rng: np.random.Generator) -> None:
-        """Change edges by the scores of today, alone and with cells, and graphs with all cells summed out."""
+        """Change edges by the scores of today, and graphs with their cells: summed out, or else edge by edge."""
         if self._sampler.fresh:
             self.move_afresh(self._sampler.fresh, rng)
-        self.move_edges(self._sampler.with_cells, rng)
-        if self._sampler.sums_out:
-            done = self.sum_cells_out(self._sampler.summed_out, rng)
-            if self._summed is None or not (done and self._summed.sums_all):
-                self.redraw_cells(rng, numbers=not done)
+        if not self._sampler.sums_out:
+            self.move_edges(self._sampler.with_cells, rng)
+        elif not self.sum_cells_out(self._sampler.summed_out, rng):
+            self.move_edges(self._sampler.with_cells, rng)
+            self.redraw_cells(rng)
 
     def end_sweep(self, rng: np.random.Generator) -> None:
         """Redraw the cells: last, for cells that start well may find a graph before they change.
@@ -648,6 +648,8 @@ class ScoredChain(SweepingChain):
         self.is_scored = False
         self.graph = working_graph(self._summed.run(self.rows, proposals, rng))
         self._score(range(self.data.n_nodes), self.parents, self.local)
+        if not self._summed.sums_all:
+            self.redraw_cells(rng, numbers=False)
         return True
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
