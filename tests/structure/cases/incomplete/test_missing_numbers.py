@@ -67,6 +67,14 @@ def categories(n_rows=12, seed=9):
     return Table.from_codes(["g", "h", "x", "y"], [("n", "y"), ("n", "y"), (), ()], codes, numbers=of_numbers)
 
 
+def only_categories(n_rows=12):
+    """The same with all numbers known."""
+    table = categories(n_rows)
+    numbers, codes = table.numbers[table.row_index].copy(), table.codes[table.row_index].copy()
+    numbers[0, 2], codes[0, 2] = 0.4, 0
+    return Table.from_codes(table.names, table.states, codes, numbers=numbers)
+
+
 def beside(n_rows=10, seed=7):
     """A category g that is known, and numbers x and y, of which both are missing in one row."""
     rng = np.random.default_rng(seed)
@@ -156,6 +164,7 @@ CASES = {
     "both": (both, ConditionalGaussian(2.0)),
     "beside": (beside, ConditionalGaussian(2.0)),
     "categories": (categories, ConditionalGaussian(2.0)),
+    "only categories": (only_categories, ConditionalGaussian(2.0)),
     "numbers": (numbers, BGe()),
     "additive": (both, Additive()),
     "either": (both, AdditiveMixture(2.0)),
@@ -213,6 +222,7 @@ MOVES = [SingleEdge(), doxa.structure.Auto(), Tempered(betas=(1.0, 0.7))]
         *((case, move) for case in ("both", "numbers") for move in MOVES),
         ("beside", doxa.structure.Auto()),
         ("categories", doxa.structure.Auto()),
+        ("only categories", doxa.structure.Auto()),
         ("additive", SingleEdge()),
         ("either", doxa.structure.Auto()),
         ("both", doxa.structure.MarkovBlanket()),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma, gammaln, logsumexp
 from scipy.stats import invgamma, multivariate_normal, norm
-from test_missing_numbers import CASES, beside, both, drawn, exact_of, hidden, numbers, z_scores
+from test_missing_numbers import CASES, beside, both, drawn, exact_of, hidden, numbers, only_categories, z_scores
 
 import doxa
 from doxa.data import Table
@@ -421,6 +421,8 @@ def test_of_a_table_with_hardly_a_missing_cell_nearly_all_is_taken(case):
 TWINS = [
     *((case, wrong) for case in ("numbers", "beside", "categories") for wrong in ("", "other counts", "wide cells")),
     ("categories", "other shares"),
+    ("only categories", ""),
+    ("only categories", "other shares"),
 ]
 
 
@@ -511,6 +513,7 @@ def test_where_it_can_be_done(monkeypatch):
     assert not can_sum_out(IncompleteData(numbers(), Additive()))
     assert can_sum_out(IncompleteData(beside(), ConditionalGaussian()))
     assert can_sum_out(IncompleteData(both(), ConditionalGaussian()))
+    assert can_sum_out(IncompleteData(only_categories(), ConditionalGaussian()))
     assert not can_sum_out(IncompleteData(hidden(), ConditionalGaussian(), hidden=["h"]))
     assert not can_sum_out(IncompleteData(Table.from_codes("ab", ["ny", "ny"], [[0, 1], [1, -1]] * 9), BDeu()))
     monkeypatch.setattr(scored_sampler, "_MOST_COVARIANCES", 17)  # of two rows of three columns

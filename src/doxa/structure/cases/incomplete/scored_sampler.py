@@ -93,11 +93,11 @@ def _after_sweeps(data: IncompleteData, limits: Limits) -> FamilyScores:
 
 
 def can_sum_out(data: IncompleteData) -> bool:
-    """Whether numbers are missing that have Gaussian regressions, in rows that share no cells, enough of them."""
+    """Whether some columns hold numbers with Gaussian regressions, and rows share no cells and are enough of them."""
     from doxa.structure.families.gaussian.kinds import BGe, ConditionalGaussian
 
     table, missing_cells = data.table, data.missing_cells
-    if not (isinstance(data.score, BGe | ConditionalGaussian) and missing_cells.is_number.any()):
+    if not (isinstance(data.score, BGe | ConditionalGaussian) and table.is_number.any()):
         return False
     if missing_cells.shared is not None or missing_cells.interventions is not None or len(missing_cells.hidden):
         return False
