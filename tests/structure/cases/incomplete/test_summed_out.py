@@ -516,6 +516,12 @@ def test_where_it_can_be_done(monkeypatch):
     assert can_sum_out(IncompleteData(only_categories(), ConditionalGaussian()))
     assert not can_sum_out(IncompleteData(hidden(), ConditionalGaussian(), hidden=["h"]))
     assert not can_sum_out(IncompleteData(Table.from_codes("ab", ["ny", "ny"], [[0, 1], [1, -1]] * 9), BDeu()))
+    many = Table.from_codes(["g", "x"], [[f"s{k}" for k in range(99)], ()], [[-1, 0]] + [[k, 0] for k in range(98)],
+                            numbers=np.array([[np.nan, float(k)] for k in range(99)]))  # fmt: skip
+    monkeypatch.setattr(scored_sampler, "_MOST_COVARIANCES", 395)  # of 99 states in one row of two columns
+    assert not can_sum_out(IncompleteData(many, ConditionalGaussian()))
+    monkeypatch.setattr(scored_sampler, "_MOST_COVARIANCES", 397)
+    assert can_sum_out(IncompleteData(many, ConditionalGaussian()))
     monkeypatch.setattr(scored_sampler, "_MOST_COVARIANCES", 17)  # of two rows of three columns
     assert not can_sum_out(IncompleteData(beside(), ConditionalGaussian()))
     assert can_sum_out(IncompleteData(numbers(), BGe()))

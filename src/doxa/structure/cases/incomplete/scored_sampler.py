@@ -106,11 +106,12 @@ def can_sum_out(data: IncompleteData) -> bool:
 
 
 def _n_expected(missing_cells: MissingCells) -> float:
-    """Incomplete rows, each as often as its missing categories have states together."""
+    """Incomplete rows, each as often as its missing categories may have states that are summed out."""
     row, of_states = missing_cells.row, ~missing_cells.is_number
     log_states = np.log(missing_cells.n_states[missing_cells.column[of_states]])
     log_of_row = np.bincount(row[of_states], log_states, minlength=len(missing_cells.source_row))
-    return float(np.exp(np.minimum(log_of_row, np.log(MOST_STATES))).sum())
+    most = max(MOST_STATES, int(missing_cells.n_states.max()))  # one category is summed out whatever its states
+    return float(np.exp(np.minimum(log_of_row, np.log(most))).sum())
 
 
 def rows_together(data: IncompleteData) -> float:
