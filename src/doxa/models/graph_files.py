@@ -131,8 +131,10 @@ def is_dot(path: Path) -> bool:
 
 
 def _dot_name(name: str) -> str:
-    if re.search(r'\\(?:"|\Z)', name):
-        raise ArgumentError(f"the name {name!r} has a backslash before a quote or its end, which DOT cannot hold")
+    if re.search(r'\\(?:["\n\r]|\Z)', name):
+        raise ArgumentError(
+            f"the name {name!r} has a backslash before a quote, a line break or its end, which DOT cannot hold"
+        )
     return '"' + name.replace('"', '\\"') + '"'
 
 
@@ -376,7 +378,7 @@ class _Dot:
 
     def _name(self, word: str) -> str:
         if word.startswith('"') and len(word) > 2:
-            return word[1:-1].replace('\\"', '"').replace("\\\n", "")
+            return re.sub(r"\\\r?\n", "", word[1:-1].replace('\\"', '"'))
         if not _DOT_NAME.fullmatch(word):
             self._refuse(f"{shown(word) if word else 'the end of the file'} stands where a name should; {_DOT_FORM}")
         return word
