@@ -11,10 +11,9 @@ from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import Auto
 from doxa.structure.exact.enumeration import all_dags, exact_edge_probabilities
-from doxa.structure.families.cache import FamilyScores
+from doxa.structure.families.cache import FamilyScores, local_scores
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
-from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.joint_parents import _count_orders, _sum_orders, joint_parents_step, joint_work, near_nodes
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import find_set, scaled
@@ -56,7 +55,7 @@ def steps_from(scores, limits, rows, n_steps, seed, table=None, most=4, near=Non
     parents, children = np.zeros((2, n_steps, scores.n_nodes, 1), dtype=np.uint64)
     places, more = np.zeros((n_steps, scores.n_nodes), dtype=np.int64), np.zeros(n_steps, dtype=np.int64)
     with scores.borrow() as (cache, scoring):
-        local_scores(graph, cache.arrays, scoring, local)
+        local_scores(graph[0], cache.arrays, scoring, local)
         at_first = local.copy()
         for step in range(n_steps):
             graph[0][:], graph[1][:] = before
@@ -64,7 +63,7 @@ def steps_from(scores, limits, rows, n_steps, seed, table=None, most=4, near=Non
             more[step] = joint_parents_step(graph, local, cache.arrays, scoring, table, rng)
             parents[step], children[step], places[step] = graph[0], graph[1], table.where
         right = local.copy()
-        local_scores(graph, cache.arrays, scoring, right)
+        local_scores(graph[0], cache.arrays, scoring, right)
         np.testing.assert_array_equal(local, right)
     added = (np.bitwise_count(parents).astype(np.int64) - np.bitwise_count(before[0])).sum(axis=(1, 2))
     stayed = (parents == before[0]).all(axis=(1, 2))

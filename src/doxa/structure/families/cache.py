@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from doxa._by_address import by_address
 from doxa._call_at import Address, real_at
-from doxa._jit import cold, hot, inlined
+from doxa._jit import branching, cold, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
@@ -46,6 +46,7 @@ __all__ = [
     "Scoring",
     "counted_log_score",
     "family_log_score",
+    "local_scores",
     "local_weights",
     "scorer_address",
 ]
@@ -336,11 +337,10 @@ def local_weights(scores: FamilyScores, graphs: NDArray[np.uint64]) -> NDArray[n
     distinct, which = np.unique(parents, axis=0, return_inverse=True)
     weights = np.empty((len(distinct), n))
     with scores.borrow() as (cache, scoring):
-        for graph, families in enumerate(distinct):
-            for child in range(n):
-                weights[graph, child] = family_log_score(child, families[child], cache.arrays, scoring)
-                if cache.wants_to_grow:
-                    cache.grow()
+        for families, local in zip(distinct, weights, strict=True):
+            local_scores(families, cache.arrays, scoring, local)
+            if cache.wants_to_grow:
+                cache.grow()
     return weights[which.ravel()]
 
 
@@ -450,3 +450,10 @@ def family_log_score(child: int, words: Words, cache: CacheArrays, scoring: Scor
     """Score of ``child`` with the parents in the bit set ``words``, from the cache or counted and cached."""
     stored = _look_up(child, words, cache)
     return _count(child, words, cache, scoring) if np.isnan(stored) else stored
+
+
+@branching
+def local_scores(parents: Words, cache: CacheArrays, scoring: Scoring, local: Floats) -> None:
+    """Fill ``local`` with the score of every node's family; ``parents`` are those of a graph, (n_nodes, n_words)."""
+    for node in range(local.size):
+        local[node] = family_log_score(node, parents[node], cache, scoring)

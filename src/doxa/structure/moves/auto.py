@@ -274,7 +274,9 @@ class Auto:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        return int(advance_auto(work, self.shares, log_proposals(len(work.local)), first, n_steps, rng))
+        done = int(advance_auto(work, self.shares, log_proposals(len(work.local)), first, n_steps, rng))
+        rebuild(work.graph)
+        return done
 
 
 @hot
@@ -374,7 +376,7 @@ def advance_auto(
     n_steps: int,
     rng: np.random.Generator,
 ) -> int:
-    """Steps of `Auto`; returns the step that comes next.
+    """Steps of `Auto`; returns the step that comes next.  Closures are not kept.
 
     With ``work.thin`` of 0 or -1 they are part of another loop's: no draws are kept, ``table.where`` is right at first,
     and only it, parents and children are kept right; with 0, the first step that changes them is the last.
@@ -388,8 +390,6 @@ def advance_auto(
         n_edges += count_bits(graph[0], node)
     for step in range(first, n_steps):
         if cache_is_full(cache):
-            if work.thin > 0:
-                rebuild(graph)
             return step
         after = auto_step(work, shares, log_q, n_edges, rng)
         work.info[0] += 1
@@ -400,6 +400,4 @@ def advance_auto(
                 return step + 1
         if work.thin > 0:
             keep(work, step)
-    if work.thin > 0:
-        rebuild(graph)
     return n_steps

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from doxa._jit import branching, hot, inlined, lowest_bit, popcount
+from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Words
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
 from doxa.structure.graph import REVERSE, WorkingGraph, apply_change, toggle_bit
@@ -15,14 +15,7 @@ from doxa.structure.graph import REVERSE, WorkingGraph, apply_change, toggle_bit
 if TYPE_CHECKING:
     from doxa.structure.moves.sampler import Work
 
-__all__ = ["accept_change", "accepts", "cache_is_full", "edge_number", "keep", "local_scores", "score_change"]
-
-
-@branching
-def local_scores(graph: WorkingGraph, cache: CacheArrays, scoring: Scoring, local: Floats) -> None:
-    """Fill ``local`` with the score of every node's family."""
-    for node in range(local.size):
-        local[node] = family_log_score(node, graph[0][node], cache, scoring)
+__all__ = ["accept_change", "accepts", "cache_is_full", "edge_number", "keep", "score_change"]
 
 
 @inlined

@@ -53,7 +53,9 @@ class EdgeReversal:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        return int(_advance(work, first, n_steps, rng))
+        done = int(_advance(work, first, n_steps, rng))
+        rebuild(work.graph)
+        return done
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can propose, with its probability and the log Hastings term."""
@@ -193,7 +195,6 @@ def _advance(work: Work, first: int, n_steps: int, rng: np.random.Generator) -> 
         n_edges += count_bits(graph[0], node)
     for step in range(first, n_steps):
         if cache_is_full(cache):
-            rebuild(graph)
             return step
         after = edge_reversal_step(graph, local, n_edges, cache, scoring, table, rng)
         if after >= 0:
@@ -201,5 +202,4 @@ def _advance(work: Work, first: int, n_steps: int, rng: np.random.Generator) -> 
             work.info[1] += 1
         work.info[0] += 1
         keep(work, step)
-    rebuild(graph)
     return n_steps

@@ -196,7 +196,9 @@ class ParentSetGibbs:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        return int(_advance_sets(work, first, n_steps, rng))
+        done = int(_advance_sets(work, first, n_steps, rng))
+        rebuild(work.graph)
+        return done
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can lead to, with its probability and the log ratio of the way back."""
@@ -251,10 +253,8 @@ def _advance_sets(work: Work, first: int, n_steps: int, rng: np.random.Generator
         table.where[node] = find_set(table, node, graph[0][node])
     for step in range(first, n_steps):
         if cache_is_full(cache):
-            rebuild(graph)
             return step
         work.info[1] += parent_set_step(graph, local, int(rng.random() * n), cache, scoring, table, rng)
         work.info[0] += 1
         keep(work, step)
-    rebuild(graph)
     return n_steps

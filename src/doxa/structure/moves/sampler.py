@@ -20,11 +20,10 @@ from doxa.errors import ArgumentError
 from doxa.estimates.stopping import FIRST_LOOK
 from doxa.models.bits import n_words, pack_rows
 from doxa.schema import Within
-from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring
+from doxa.structure.families.cache import CacheArrays, FamilyScores, ScoreCache, Scoring, local_scores
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits, check_graphs, words_within
 from doxa.structure.moves.best_graph import best_graph, takes_all_orders
-from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets
 from doxa.structure.moves.starts import dense_dag, greedy_graph, random_dag, smallest_graph
@@ -308,7 +307,7 @@ class StructureSampler(GraphStarts):
         graph, local = working_graph(state.rows), np.empty(n)
         table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.scores.borrow() as (cache, scoring):
-            local_scores(graph, cache.arrays, scoring, local)
+            local_scores(graph[0], cache.arrays, scoring, local)
             work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)._replace(
                 block=state.block.copy(), memory=state.memory.copy(), position=state.position, draws=draws,
                 thin=self.thin,

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from doxa._jit import compact
 from doxa.arrays import Floats, Ints
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring
+from doxa.structure.families.cache import CacheArrays, FamilyScores, Scoring, local_scores
 from doxa.structure.graph import ILLEGAL, WorkingGraph, candidate_kind, working_graph
 from doxa.structure.limits import Limits
-from doxa.structure.moves.changes import accept_change, cache_is_full, local_scores, score_change
+from doxa.structure.moves.changes import accept_change, cache_is_full, score_change
 
 __all__ = ["dense_dag", "greedy_graph", "random_dag", "random_order", "smallest_graph"]
 
@@ -100,7 +100,7 @@ def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
     local = np.empty(scores.n_nodes)
     best = np.zeros(3, dtype=np.int64)
     with scores.borrow() as (cache, scoring):
-        local_scores(graph, cache.arrays, scoring, local)
+        local_scores(graph[0], cache.arrays, scoring, local)
         while not _ascend(graph, local, limits, cache.arrays, scoring, np.empty(2), best, np.empty(2)):
             cache.grow()
     return graph[1]

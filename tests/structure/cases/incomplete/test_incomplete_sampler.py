@@ -102,14 +102,16 @@ def test_draws_within_sweeps_agree_with_the_exact_sum():
     assert max(of_edges, of_cells) < z_limit(n)
 
 
-def test_scores_of_the_first_sweep_alone_fail_the_same_check(monkeypatch):
-    afresh = incomplete_sampler.CollapsedChain.score_afresh
+def test_lists_weighed_on_the_first_completion_alone_fail_the_same_check(monkeypatch):
+    weighed = []
 
-    def once(self):
-        if self.moves._order is None:  # no lists were weighed
-            afresh(self)
+    def once(completion, scoring, lists, words, weight):
+        if not weighed:
+            weigh_lists(completion, scoring, lists, words, weight)
+            weighed.append(weight.copy())
+        weight[:] = weighed[0]
 
-    monkeypatch.setattr(incomplete_sampler.CollapsedChain, "score_afresh", once)
+    monkeypatch.setattr("doxa.structure.cases.incomplete.graph_moves.weigh_lists", once)
     data, limits = problem(**WELL["4 binary columns, 25%"])
     trace = run(data, limits, **WITHIN_SWEEPS)
     of_edges, of_cells, n = deviations(data, trace, enumerate_joint(data, limits), least_ess=0)

@@ -30,7 +30,6 @@ from doxa.structure.families.counting import CONSTANT_RULE
 from doxa.structure.families.scores import log_ratio
 from doxa.structure.moves.joint_parents import near_nodes
 from doxa.structure.moves.parent_sets import ParentSets, laid_out, scale
-from doxa.structure.priors import family_log_prior
 
 __all__ = ["ColumnSets", "FamilyLists", "arrange", "family_lists", "fill_cache", "list_layout", "weigh_lists"]
 
@@ -130,10 +129,11 @@ def family_lists(data: IncompleteData, node: NDArray[np.int64], sets: NDArray[np
     place = np.full((2, len(node)), -1, dtype=np.int64)
     place[:, counted] = which.reshape(2, -1)
     n_rows, most_columns = missing_cells.missing_in.shape[1], 1 + int(np.diff(columns.column_first).max(initial=0))
-    log_prior = np.array([family_log_prior(int(c), s, data.prior.arrays) for c, s in zip(node, sets, strict=True)])
+    members, (by_in_degree, edge_log_odds) = unpack_rows(sets, n), data.prior.arrays
+    log_prior = by_in_degree[members.sum(axis=1)] + (members * edge_log_odds.T[node]).sum(axis=1)
     lists = FamilyLists(
         np.searchsorted(node, np.arange(n + 1)).astype(np.int64), node, np.ascontiguousarray(sets),
-        log_prior.reshape(len(node)), family, place[0].copy(), place[1].copy(), columns,
+        log_prior, family, place[0].copy(), place[1].copy(), columns,
         np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1]), np.zeros(len(sums)), log_weights,
         np.zeros((len(log_weights), min(data.table.n_rows, _MOST_TABULATED) + 1)), missing_cells.missing_in,
         Bits(

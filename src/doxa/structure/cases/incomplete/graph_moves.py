@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.missing_cells import Completion
-from doxa.structure.families.cache import ScoreCache, Scoring
+from doxa.structure.families.cache import ScoreCache, Scoring, local_scores
 from doxa.structure.graph import WorkingGraph
 from doxa.structure.limits import Limits
-from doxa.structure.moves.changes import local_scores
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureMove, StructureState, run_steps, work_without_draws
 
@@ -87,7 +86,7 @@ class GraphMoves:
             weigh_lists(completion, scoring, self.lists, self._words, self.weight)
             self._order = arrange(self.layout, self.lists, self.beta * self.weight, self._order)
             fill_cache(self.lists, self.weight, self._words, self.cache.arrays)
-        local_scores(graph, self.cache.arrays, scoring, local)
+        local_scores(graph[0], self.cache.arrays, scoring, local)
 
     def run(
         self,

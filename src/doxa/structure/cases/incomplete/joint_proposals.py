@@ -59,12 +59,12 @@ from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_ro
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.cases.incomplete.proposals import go_to, standing_space
 from doxa.structure.cases.incomplete.sweep import draw_place
-from doxa.structure.families.cache import ScoreCache
+from doxa.structure.families.cache import ScoreCache, local_scores
 from doxa.structure.families.counting import Rule
 from doxa.structure.graph import WorkingGraph, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto, advance_auto
-from doxa.structure.moves.changes import accepts, cache_is_full, local_scores
+from doxa.structure.moves.changes import accepts, cache_is_full
 from doxa.structure.moves.parent_sets import ParentSets, find_set
 from doxa.structure.moves.sampler import Work, work_without_draws
 from doxa.structure.moves.single_edge import log_proposals
@@ -311,7 +311,7 @@ class JointProposals:
             self.number, self.weights, self.least_spread, self.standing, self.places, completion, terms, self.work
         )  # fmt: skip
         n_done = 0
-        local_scores(graph, self.cache.arrays, self.scoring, self.local)
+        local_scores(graph[0], self.cache.arrays, self.scoring, self.local)
         while n_done < number:
             while self.cache.wants_to_grow and self.cache.can_grow:
                 self.cache.grow()

@@ -62,7 +62,7 @@ from doxa.structure.cases.incomplete.regressions import (
 )
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.cases.incomplete.shared_cells import is_touched, later_row, set_number, set_shared
-from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring, counted_log_score
+from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring, counted_log_score, local_scores
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
 from doxa.structure.families.logistic.mode import find_mode
@@ -70,7 +70,7 @@ from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
 from doxa.structure.graph import has_bit, working_graph
 from doxa.structure.moves.auto import advance_auto
-from doxa.structure.moves.changes import accepts, local_scores
+from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
@@ -603,7 +603,7 @@ class ScoredChain(SweepingChain):
         table = parent_sets(stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with stale.borrow() as (cache, scoring):
             local, length = np.empty(n), self._sampler.joint_proposal
-            local_scores(self.graph, cache.arrays, scoring, local)
+            local_scores(self.graph[0], cache.arrays, scoring, local)
             work = work_without_draws(self.graph, local, self.beta, self.limits, cache.arrays, scoring, table)
             lengths = np.full(-(-steps // length), length)
             lengths[-1] -= lengths.sum() - steps

@@ -82,11 +82,12 @@ from doxa.structure.cases.incomplete.frozen import (
 )
 from doxa.structure.cases.incomplete.missing_cells import MissingCells
 from doxa.structure.cases.incomplete.proposals import REFUSED, SAME, TAKEN, propose, standing_space
+from doxa.structure.families.cache import local_scores
 from doxa.structure.families.counting import weighing_scratch
 from doxa.structure.families.gaussian.box import gaussian_work
 from doxa.structure.families.logistic.mode import solve_transposed
 from doxa.structure.graph import working_graph
-from doxa.structure.moves.changes import accepts, local_scores
+from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import no_parent_sets
 from doxa.structure.moves.sampler import work_without_draws
@@ -206,7 +207,7 @@ class CellsSummedOut:
         """So many proposals from a graph that `can_begin`; where it ends, and the cells are drawn anew."""
         offered, graph, local = self._offered, working_graph(rows), np.empty(len(rows))
         with self._frozen.scores.borrow() as (cache, scoring):
-            local_scores(graph, cache.arrays, scoring, local)
+            local_scores(graph[0], cache.arrays, scoring, local)
             begin(graph[0], offered, rng)
             work = work_without_draws(graph, local, 1.0, self._limits, cache.arrays, scoring, self._table)
             steps = np.array(_STEPS_A_COLUMN) * len(rows)
