@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import doxa
+from doxa.estimates.accuracy import cautious_error
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.stopping import StopReport
 from doxa.structure import Auto, Logistic, MarkovBlanket, SingleEdge
@@ -152,3 +153,22 @@ def test_the_text_follows_from_the_parts():
     assert verdict == (False, "Not converged", "two chains differ. Stopped after 9 s.", "Draw more.")
     assert verdict.text == "Not converged: two chains differ. Stopped after 9 s. Draw more."
     assert Verdict(True, "Exact", "summed over all states.").text == "Exact: summed over all states."
+
+
+def test_no_error_is_above_what_the_verdict_says_and_the_stopping_rule_neither():
+    """Of edges that were visited a few times the rule takes more than the error that their visits show."""
+    table = skewed_table(8, 300, seed=5)
+    said, errors = [], []
+    for seed in range(4):
+        until = doxa.Until(mcse=1e-4, max_draws=500)
+        posterior = doxa.learn(table, seed=seed, progress=False, exact=False, until=until)
+        between = ~np.eye(8, dtype=bool)
+        cautious = cautious_error(posterior.edge_diagnostics)[between].max()
+        if posterior.converged:
+            said.append(f"no edge probability has a Monte Carlo error above {cautious:.2g}" in posterior.verdict)
+        held = posterior.stop.held_back
+        assert held.what == "Monte Carlo error"
+        errors.append(" -- " in held.name or held.value == cautious)
+    assert said
+    assert all(said)
+    assert all(errors)
