@@ -6,8 +6,11 @@ every order of a graph is listed, every shift, every redrawing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import permutations, product
 from math import exp, inf, log
+from operator import or_
 from typing import Any
 
 import numpy as np
@@ -117,7 +120,40 @@ def order_shift_matrix(of: Any, *, with_q: bool = True, with_sums: bool = True) 
     return with_what_is_left(matrix)
 
 
-def joint_parents_matrix(of: Any, most_sets: int = 512) -> Matrix:
+def n_orders(parents: Parents, nodes: Sequence[int]) -> int:
+    """In how many orders of these nodes none comes before one of its ancestors."""
+    above = list(parents)
+    for _ in parents:
+        above = [own | sum_of(above[j] for j in range(len(parents)) if own >> j & 1) for own in above]
+    return sum(
+        not any(above[node] & 1 << later for place, node in enumerate(order) for later in order[place + 1 :])
+        for order in permutations(nodes)
+    )
+
+
+def sum_of(sets: Iterable[int]) -> int:
+    """The union of bit sets."""
+    return reduce(or_, sets, 0)
+
+
+def redrawn(
+    laws: Matrix, weight: NDArray[np.float64], orders: NDArray[np.float64], *, with_orders: bool = True
+) -> Matrix:
+    """Laws of graphs, one a row, after four draws by weight times number of orders, each taken as their ratio says.
+
+    ``with_orders=False`` takes every draw.
+    """
+    drawn = weight * orders / (weight * orders).sum()
+    levels, level = np.unique(orders, return_inverse=True)
+    taken = np.minimum(1.0, levels[:, None] / levels) if with_orders else np.ones((len(levels), len(levels)))
+    stays = 1.0 - taken @ np.bincount(level, drawn)
+    for _ in range(4):
+        at = np.stack([np.bincount(level, law, len(levels)) for law in laws])
+        laws = laws * stays[level] + drawn * (at @ taken)[:, level]
+    return laws
+
+
+def joint_parents_matrix(of: Any, most_sets: int = 512, *, with_orders: bool = True) -> Matrix:
     """Transition matrix of one joint redrawing of all nodes whose families are listed, up to six nodes."""
     graphs = parents_of(of.posterior.rows)
     sets = [set(list(own)[:most_sets]) for own in listed_sets(of.table)]
@@ -127,9 +163,11 @@ def joint_parents_matrix(of: Any, most_sets: int = 512) -> Matrix:
         rest = tuple((node, own) for node, own in enumerate(graph) if own not in sets[node])
         if len(rest) < of.n_nodes - 1:
             alike.setdefault(rest, []).append(x)
-    for members in alike.values():
-        weight = of.probability[members]
-        matrix[np.ix_(members, members)] += weight / weight.sum()
+    for rest, members in alike.items():
+        nodes = sorted({*range(of.n_nodes)} - {node for node, _ in rest})
+        orders = np.array([n_orders(graphs[x], nodes) for x in members], dtype=np.float64)
+        start = np.eye(len(members))
+        matrix[np.ix_(members, members)] += redrawn(start, of.probability[members], orders, with_orders=with_orders)
     return with_what_is_left(matrix)
 
 

@@ -14,12 +14,12 @@ from doxa.structure.exact.enumeration import all_dags, exact_edge_probabilities
 from doxa.structure.families.cache import FamilyScores, local_scores
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import capped
-from doxa.structure.moves.joint_parents import _sum_layers, _sum_orders, joint_parents_step, joint_work, near_nodes
+from doxa.structure.moves.joint_parents import _count_orders, _sum_orders, joint_parents_step, joint_work, near_nodes
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import find_set, scaled
 from doxa.structure.moves.sampler import StructureSampler
 from support.checks import SEED, compare_transitions, z_limit
-from support.joint_moves import listed_sets, parents_of
+from support.joint_moves import listed_sets, n_orders, orders_of, parents_of, redrawn
 from support.tables import skewed_table
 
 
@@ -74,10 +74,10 @@ def steps_from(scores, limits, rows, n_steps, seed, table=None, most=4, near=Non
     return [*map(tuple, parents[:, :, 0].tolist())]
 
 
-def conditional(sets, parents, *, whole=True, fours=None):
+def conditional(sets, parents, *, whole=True, fours=None, with_orders=True):
     """Law of the parents after a step on five nodes that takes some of these, fours or others, by all joint sets.
 
-    ``whole=False`` sees cycles in the four alone.
+    ``whole=False`` sees cycles in the four alone, ``with_orders=False`` takes every draw.
     """
     fours = list(combinations(range(5), 4)) if fours is None else fours
     law = {}
@@ -89,10 +89,12 @@ def conditional(sets, parents, *, whole=True, fours=None):
                 after[node] = members
             if is_acyclic(after, range(len(after)) if whole else nodes):
                 weights[tuple(after)] = sum(weight for _, weight in own)
-        top = max(weights.values())
-        total = sum(np.exp(weight - top) for weight in weights.values())
-        for after, weight in weights.items():
-            law[after] = law.get(after, 0.0) + np.exp(weight - top) / total / len(fours)
+        graphs, weight = list(weights), np.array(list(weights.values()))
+        start = np.array([[float(after == tuple(parents)) for after in graphs]])
+        orders = np.array([n_orders(after, nodes) if whole else 1 for after in graphs], dtype=float)
+        (shares,) = redrawn(start, np.exp(weight - weight.max()), orders, with_orders=with_orders)
+        for after, share in zip(graphs, shares, strict=True):
+            law[after] = law.get(after, 0.0) + share / len(fours)
     return law
 
 
@@ -122,6 +124,7 @@ def test_a_step_among_five_nodes_draws_from_the_conditional_posterior(centre):
     assert z < 1
     assert all(is_acyclic(after, range(5)) for after in set(found))
     assert z_of(found, conditional(sets, parents, whole=False))[0] > 1.5
+    assert z_of(found, conditional(sets, parents, with_orders=False))[0] > 1.5
 
 
 def test_sets_that_fit_are_drawn_by_weight_where_the_best_that_does_not_is_thousands_of_nats_above():
@@ -254,7 +257,7 @@ def numbers_of(logs):
 
 @pytest.mark.parametrize("spread", [1.0, 300.0])
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_sums_over_layers_are_sums_over_graphs(n, spread):
+def test_sums_over_orders_count_each_graph_once_for_each_of_its_orders(n, spread):
     """Weights of the types of all nodes, a third of them none, as far apart as a float can hold and farther."""
     rng = np.random.default_rng(n)
     logs = np.where(rng.random((n, 2**n)) < 0.3, -np.inf, rng.normal(0, spread, (n, 2**n)))
@@ -264,7 +267,9 @@ def test_sums_over_layers_are_sums_over_graphs(n, spread):
     summed = np.logaddexp.reduce(np.where(within, logs[:, None], -np.inf), axis=2)
     work.sums[:], work.sum_levels[:] = numbers_of(summed)
     _sum_orders(work, n)
-    _sum_layers(work, n)
-    found = np.log(work.ways[-1].sum()) + np.log(work.orders[0]) - 64.0 * work.order_levels[0]
-    right = np.logaddexp.reduce([sum(logs[s, own] for s, own in enumerate(graph)) for graph in parents_of(all_dags(n))])
-    assert found == pytest.approx(right, abs=1e-9)
+    found = np.log(work.orders[0]) - 64.0 * work.order_levels[0]
+    graphs = parents_of(all_dags(n))
+    of_graphs = [sum(logs[s, own] for s, own in enumerate(graph)) for graph in graphs]
+    counts = np.array([len(orders_of(graph)) for graph in graphs])
+    assert [_count_orders(np.array(graph), n, work.counts) for graph in graphs] == counts.tolist()
+    assert found == pytest.approx(np.logaddexp.reduce(of_graphs + np.log(counts)), abs=1e-9)

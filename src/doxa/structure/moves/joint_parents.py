@@ -1,4 +1,4 @@
-r"""`joint_parents_step`: redraw the parents of four or six nodes together, by their exact conditional posterior.
+r"""`joint_parents_step`: redraw the parents of four or six nodes together, from the sum over all their parents' sets.
 
 Columns that measure nearly the same thing hang together in rings: to turn one arc, the others must turn too, and what
 lies between scores tens of nats less, too much for moves of one or two nodes and for all but hot chains.  A step that
@@ -8,22 +8,15 @@ Take the parents of the nodes S away.  For s in S let :math:`R_s` be s and its d
 set P of s that avoids :math:`R_s` has for *type* those other members t of S with P reaching into :math:`R_t`.  The
 whole is without cycles exactly if the types, read as parents within S, are a graph H without cycles.  So the sum over
 the joint parent sets of S is :math:`\sum_H \prod_{s \in S} W_s(pa_H(s))`, with :math:`W_s(T)` the sum of the weights
-of the sets of type T.  There are 3.8 million graphs on six nodes; their sum is made layer by layer.  The first layer of
-H are its nodes without parents, and each other layer those whose parents have been placed, one of them at least in the
-layer before (Kuipers & Moffa 2017).  Let U be the nodes that have been placed, L the last layer of them; then
+of the sets of type T.  There are 3.8 million graphs on six nodes; orders of them are
+few.  With :math:`W_s(\subseteq U)` the sum over the types within U, and U the nodes that have been placed,
 
-.. math:: F(U \cup N, N) = \sum_L F(U, L) \prod_{s \in N} W_s(\subseteq U) \, r_s(U, L), \qquad
-    r_s(U, L) = 1 - W_s(\subseteq U \setminus L) / W_s(\subseteq U),
+.. math:: B(U) = \sum_{s \notin U} W_s(\subseteq U) \, B(U \cup \{s\}), \qquad B(S) = 1,
 
-with :math:`W_s(\subseteq U)` the sum over the types within U, and :math:`\sum_L F(S, L)` is the whole: 4096 terms at
-most, none below 0.  Layers are drawn from the last to the first, and then for every node a set whose type lies in U and
-meets L.
-
-Weights are hundreds and thousands of nats apart.  What tells how much a term matters is the sum over orders,
-:math:`B(U) = \sum_{s \notin U} W_s(\subseteq U) B(U \cup \{s\})` with :math:`B(S) = 1`: it counts every graph on the
-nodes that have not been placed, once for each of its orders.  So :math:`F(U, L) B(U) / B(\emptyset)` is between what
-graphs that begin so have of the whole and 720 times that, floats hold all of these that matter, and one below 1e-25 is
-left away with all that follows.
+is a sum over all graphs on the rest, each counted once for each of its orders (Koivisto & Sood 2004).  By these sums an
+order is drawn, node by node, and then for each node a set of nodes before it.  So a graph H is drawn by its weight
+times L(H), the number of its orders, and accepted in the place of H' with probability :math:`\min\{1, L(H') / L(H)\}`.
+What is costly are the sums, so a step draws four times.
 
 Which nodes are taken together depends on the lists and on chance, never on the graph: a node, and others that matter
 to it or to each other.  Of these, nodes whose families are not listed are left alone, and so before as after the step.
@@ -61,8 +54,8 @@ _NEAR = 6  # nodes that may join a node
 _BLOCKS = 8  # of 64 sets each: so much of a node's list is looked at in any case
 _REST = 1e-3  # of the sets of no type: what is left of a longer list
 _UP, _DOWN = math.exp(64.0), math.exp(-64.0)  # a level: that of the lists of parent sets
-_ROUNDING = 1e-12  # of a sum: a difference below this is one of roundings
-_NOTHING = 1e-25  # of the whole
+_ROUNDING = 1e-17  # the same of the first blocks: what is smaller changes no sum
+_TRIES = 4  # draws of one step
 
 
 def near_nodes(value: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -86,11 +79,8 @@ class JointWork(NamedTuple):
     sum_levels: NDArray[np.int64]
     orders: NDArray[np.float64]  # (2^k,): B(U)
     order_levels: NDArray[np.int64]
-    ways: NDArray[np.float64]  # (2^k, 2^k): F(U, L) B(U) / B(nothing)
-    following: NDArray[np.float64]  # (2^k,): product of the sums of some nodes after U, times B of the two over B(U)
-    product: NDArray[np.float64]  # (2^k,)
-    share: NDArray[np.float64]  # (k,): r of the nodes that have not been placed
-    layers: NDArray[np.int64]  # (2, k): what is placed before a node, and the last layer of that
+    counts: NDArray[np.float64]  # (2^k,): of the orders of a set of nodes
+    kinds: NDArray[np.int64]  # (k,): types of the nodes' sets
     reach: NDArray[np.uint64]  # (k, n_words)
     fits: NDArray[np.uint64]  # (k, n_blocks): which sets of a block of a node's list are looked at
     meets: NDArray[np.uint64]  # (k, n_blocks, k): which of them meet a reach
@@ -102,7 +92,7 @@ def joint_work(near: NDArray[np.int64], n_words: int, n_blocks: int, most: int =
     k = min(most, len(near))
     return JointWork(
         near, np.zeros((k, 2**k)), np.zeros((k, 2**k), dtype=np.int64), np.zeros(2**k), np.zeros(2**k, dtype=np.int64),
-        np.zeros((2**k, 2**k)), np.zeros(2**k), np.zeros(2**k), np.zeros(k), np.zeros((2, k), dtype=np.int64),
+        np.zeros(2**k), np.zeros(k, dtype=np.int64),
         np.zeros((k, n_words), dtype=np.uint64), np.zeros((k, n_blocks), dtype=np.uint64),
         np.zeros((k, n_blocks, k), dtype=np.uint64),
         np.zeros(k, dtype=np.int64),
@@ -217,6 +207,20 @@ def _type_of(bit: np.uint64, b: int, k: int, meets: Words) -> int:
     return found
 
 
+@inlined
+def _sum_listed(table: ParentSets, base: int, chosen: np.uint64) -> tuple[float, int]:
+    """The sum of the weights of some sets, one at least, of the 64 from ``base`` on."""
+    level, total = table.level[base + lowest_bit(chosen)], 0.0
+    while chosen != np.uint64(0):
+        number = base + lowest_bit(chosen)
+        below = table.level[number] - level
+        if below > 1:
+            break
+        total += table.scaled[number] if below == 0 else table.scaled[number] * _DOWN
+        chosen &= chosen - np.uint64(1)
+    return (total, level) if total > 1.0 else (total * _UP, level + 1)
+
+
 @hot
 def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) -> None:
     """Fill ``work.sums[s]`` with the sums of the weights of the node's sets whose types lie within a set of nodes.
@@ -239,23 +243,25 @@ def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) ->
             meets[b, t] = np.uint64(0) if avoided >> t & 1 else _meeting(table, first + b, work.reach[t], fits)
         work.fits[s, b] = fits
         while fits != np.uint64(0):
-            bit = fits & (~fits + np.uint64(1))
-            number = table.first[node] + 64 * b + lowest_bit(fits)
-            kind = _type_of(bit, b, k, meets)
-            m, level = table.scaled[number] * _UP, table.level[number] + 1
+            kind = _type_of(fits & (~fits + np.uint64(1)), b, k, meets)
+            alike = fits
+            for t in range(k):
+                alike &= meets[b, t] if kind >> t & 1 else ~meets[b, t]
+            fits ^= alike
+            m, level = _sum_listed(table, table.first[node] + 64 * b, alike)
             sums[kind], levels[kind] = _plus(sums[kind], levels[kind], m, level)
-            fits ^= bit
-        if b + 1 >= _BLOCKS and b + 1 < n_blocks:
+        if b + 1 < n_blocks:
+            rest = _REST if b + 1 >= _BLOCKS else _ROUNDING
             last = table.first[node] + 64 * b + 63
             left, below = table.left[last] * _UP, table.level[last] + 1
             for t in range(k):
                 if avoided >> t & 1 == 0:
                     m, level = _plus(sums[0], levels[0], sums[1 << t], levels[1 << t])
-                    if m > 0.0 and _over(left, below, m, level) < _REST:
+                    if m > 0.0 and _over(left, below, m, level) < rest:
                         avoided |= 1 << t
                         for w in range(avoid.size):
                             avoid[w] |= work.reach[t, w]
-            if sums[0] > 0.0 and _over(left, below, sums[0], levels[0]) < _REST:
+            if sums[0] > 0.0 and _over(left, below, sums[0], levels[0]) < rest:
                 work.looked_at[s] = b + 1
                 break
     for t in range(k):
@@ -263,16 +269,6 @@ def _sum_types(table: ParentSets, node: int, s: int, k: int, work: JointWork) ->
             if nodes >> t & 1:
                 less = nodes ^ (1 << t)
                 sums[nodes], levels[nodes] = _plus(sums[nodes], levels[nodes], sums[less], levels[less])
-
-
-@inlined
-def _share(work: JointWork, s: int, placed: int, last: int) -> float:
-    """r: of a node's weights within what has been placed, the share with a node of the last layer."""
-    whole, level = work.sums[s, placed], work.sum_levels[s, placed]
-    if placed == 0 or whole == 0.0:
-        return 1.0 if whole > 0.0 else 0.0
-    found = 1.0 - _over(work.sums[s, placed ^ last], work.sum_levels[s, placed ^ last], whole, level)
-    return found if found > _ROUNDING else 0.0
 
 
 @hot
@@ -292,97 +288,56 @@ def _sum_orders(work: JointWork, k: int) -> None:
 
 
 @hot
-def _weigh_next(work: JointWork, placed: int, rest: int) -> None:
-    """Fill ``work.following`` for all that may be the layer after what has been placed."""
-    orders, levels, following = work.orders, work.order_levels, work.following
-    following[0] = 1.0
-    new = 0
-    while new != rest:
-        new = (new - rest) & rest
-        fewer, s = new & (new - 1), lowest_bit(np.uint64(new))
-        following[new] = 0.0
-        if following[fewer] > 0.0:
-            now, before = placed | new, placed | fewer
-            m, level = _times(work.sums[s, placed], work.sum_levels[s, placed], orders[now], levels[now])
-            following[new] = following[fewer] * _over(m, level, orders[before], levels[before])
-
-
-@hot
-def _sum_layers(work: JointWork, k: int) -> None:
-    """Fill ``work.ways`` with what F(U, L) has of the whole, as in the module's notes."""
+def _count_orders(kinds: Ints, k: int, counts: Floats) -> float:
+    """In how many orders of the nodes none comes before one of its type."""
     whole = (1 << k) - 1
-    ways, product = work.ways, work.product
-    ways[: whole + 1, : whole + 1] = 0.0
-    ways[0, 0] = 1.0 if work.orders[0] > 0.0 else 0.0
+    counts[: whole + 1] = 0.0
+    counts[0] = 1.0
     for placed in range(whole):
-        rest, weighed, last = whole ^ placed, False, placed
-        while True:
-            if ways[placed, last] > _NOTHING:
-                if not weighed:
-                    _weigh_next(work, placed, rest)
-                    weighed = True
-                able = 0
-                for s in range(k):
-                    if rest >> s & 1:
-                        work.share[s] = _share(work, s, placed, last)
-                        able |= (work.share[s] > 0.0) << s
-                product[0] = ways[placed, last]
-                new = 0
-                while new != able:
-                    new = (new - able) & able
-                    product[new] = product[new & (new - 1)] * work.share[lowest_bit(np.uint64(new))]
-                    ways[placed | new, new] += product[new] * work.following[new]
-            last = (last - 1) & placed
-            if last <= 0:
-                break
+        if counts[placed] > 0.0:
+            for s in range(k):
+                if placed >> s & 1 == 0 and kinds[s] & ~placed == 0:
+                    counts[placed | 1 << s] += counts[placed]
+    return counts[whole]  # type: ignore[no-any-return]
 
 
 @hot
-def _draw_layers(work: JointWork, k: int, rng: np.random.Generator) -> bool:
-    """Draw the layers by their weight; False where no graph has any."""
-    product, placed, following = work.product, (1 << k) - 1, 0
-    while placed != 0:
-        total, last = 0.0, placed
-        while last > 0:  # what may be the last layer of what is placed, before the one that has been drawn
-            product[last] = 0.0
-            if work.ways[placed, last] > _NOTHING:
-                product[last] = work.ways[placed, last]
-                for s in range(k):
-                    if following >> s & 1:
-                        product[last] *= _share(work, s, placed, last)
-                total += product[last]
-            last = (last - 1) & placed
-        if total == 0.0:
-            return False
-        target, drawn, last = rng.random() * total, 0, placed
-        while last > 0 and target >= 0.0:
-            if product[last] > 0.0:
-                drawn = last
-                target -= product[last]
-            last = (last - 1) & placed
-        for s in range(k):
-            if following >> s & 1:
-                work.layers[0, s], work.layers[1, s] = placed, drawn
-        following = drawn
-        placed ^= drawn
+def _kind_of(table: ParentSets, node: int, s: int, number: int, k: int, work: JointWork) -> int:
+    """The type of a set that is looked at."""
+    inside = number - table.first[node]
+    return _type_of(np.uint64(1) << np.uint64(inside & 63), inside >> 6, k, work.meets[s])
+
+
+@hot
+def _draw_next(placed: int, k: int, work: JointWork, rng: np.random.Generator) -> int:
+    """The node that follows in an order, drawn by its weight; -1 if none can: a sum that was all rounding."""
+    target, found = rng.random(), -1
     for s in range(k):
-        if following >> s & 1:
-            work.layers[0, s], work.layers[1, s] = 0, 0
-    return True
+        if placed >> s & 1 == 0:
+            then = placed | 1 << s
+            m, level = _times(
+                work.sums[s, placed], work.sum_levels[s, placed], work.orders[then], work.order_levels[then]
+            )
+            if m > 0.0:
+                found = s
+                target -= _over(m, level, work.orders[placed], work.order_levels[placed])
+                if target < 0.0:
+                    break
+    return found
 
 
 @hot
-def _draw_in_layer(table: ParentSets, node: int, s: int, k: int, work: JointWork, rng: np.random.Generator) -> int:
-    """A set within what has been placed that meets the last layer, drawn by its weight.
-
-    -1 if there is none: a sum that was all rounding.
-    """
-    placed, last, meets = work.layers[0, s], work.layers[1, s], work.meets[s]
-    whole, level = work.sums[s, placed], work.sum_levels[s, placed]
-    target = rng.random() * _share(work, s, placed, last)
-    found = -1
+def _draw_after(
+    placed: int, table: ParentSets, node: int, s: int, k: int, work: JointWork, rng: np.random.Generator
+) -> int:
+    """A set whose type lies within what has been placed, drawn by its weight; -1 if there is none, likewise."""
+    whole, level, meets = work.sums[s, placed], work.sum_levels[s, placed], work.meets[s]
+    target, found = rng.random(), -1
     for b in range(work.looked_at[s]):
-        fits = work.fits[s, b] & _may_draw(b, placed, last, k, meets)
+        fits = work.fits[s, b]
+        for t in range(k):
+            if placed >> t & 1 == 0:
+                fits &= ~meets[b, t]
         while fits != np.uint64(0):
             number = table.first[node] + 64 * b + lowest_bit(fits)
             weight = _over(table.scaled[number] * _UP, table.level[number] + 1, whole, level)
@@ -396,16 +351,19 @@ def _draw_in_layer(table: ParentSets, node: int, s: int, k: int, work: JointWork
 
 
 @hot
-def _may_draw(b: int, placed: int, last: int, k: int, meets: Words) -> np.uint64:
-    """The sets of a block, as bits, that meet the last layer and nothing that has not been placed."""
-    outside = np.uint64(0)
-    inside = ~outside if placed == 0 else np.uint64(0)
-    for t in range(k):
-        if placed >> t & 1 == 0:
-            outside |= meets[b, t]
-        elif last >> t & 1:
-            inside |= meets[b, t]
-    return inside & ~outside
+def _draw(table: ParentSets, nodes: Ints, drawn: Ints, k: int, work: JointWork, rng: np.random.Generator) -> bool:
+    """Draw an order, and for every node a set of nodes before it, and its type; False where rounding left none."""
+    placed = 0
+    for _ in range(k):
+        s = _draw_next(placed, k, work, rng)
+        if s < 0:
+            return False
+        drawn[s] = _draw_after(placed, table, nodes[s], s, k, work, rng)
+        if drawn[s] < 0:
+            return False
+        work.kinds[s] = _kind_of(table, nodes[s], s, drawn[s], k, work)
+        placed |= 1 << s
+    return True
 
 
 @hot
@@ -423,7 +381,7 @@ def joint_parents_step(
     """
     nothing = -(1 << 30)
     work = table.joint
-    nodes, drawn, inside = table.order[0], table.order[1], table.reached[0]
+    nodes, drawn, standing, inside = table.order[0], table.order[1], table.order[2], table.reached[0]
     if work.near.shape[0] < 2:
         return nothing
     most = work.sums.shape[0] if rng.random() < _SIX else min(_USUAL, work.sums.shape[0])
@@ -446,16 +404,23 @@ def joint_parents_step(
         if number >= 64 * work.looked_at[s] or work.fits[s, number >> 6] >> np.uint64(number & 63) & np.uint64(1) == 0:
             return nothing
     _sum_orders(work, k)
-    _sum_layers(work, k)
-    if not _draw_layers(work, k, rng):
+    if work.orders[0] == 0.0:
         return nothing
     for s in range(k):
-        drawn[s] = _draw_in_layer(table, nodes[s], s, k, work, rng)
-        if drawn[s] < 0:
-            return nothing
+        standing[s] = table.where[nodes[s]]
+        work.kinds[s] = _kind_of(table, nodes[s], s, standing[s], k, work)
+    n_orders = _count_orders(work.kinds, k, work.counts)
+    for _ in range(_TRIES):
+        if not _draw(table, nodes, drawn, k, work, rng):
+            continue
+        n_after = _count_orders(work.kinds, k, work.counts)
+        if rng.random() * n_after < n_orders:
+            n_orders = n_after
+            for s in range(k):
+                standing[s] = drawn[s]
     more, changed = 0, False
     for s in range(k):
-        node, number = nodes[s], drawn[s]
+        node, number = nodes[s], standing[s]
         if number != table.where[node]:
             changed = True
             for w in range(inside.size):

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.estimates.accuracy import cautious_error
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
 from doxa.structure.exact.dag_budget import affordable_sum
@@ -106,8 +107,6 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     audit = None if posterior.stop is None else posterior.stop.audit
     if audit is not None and audit.found:
         return False, audit.found, _longer(posterior)
-    from doxa.estimates.accuracy import cautious_error
-
     worst = float(np.where(off_diagonal, cautious_error(diagnostics), 0.0).max())  # as the stopping rule has it
     log_score = (
         "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
