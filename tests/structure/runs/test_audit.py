@@ -10,6 +10,7 @@ import pytest
 import doxa
 from doxa.data import Table
 from doxa.estimates.store import RunFileError, RunWriter, open_reader
+from doxa.estimates.trace import Trace
 from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Schedule, sample
 from doxa.sampling.runner import Runner
@@ -19,7 +20,7 @@ from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped
 from doxa.structure.moves.sampler import StructureSampler
 from doxa.structure.moves.tempered import EscalatingSampler, TemperedSampler
-from doxa.structure.runs.running import audit_completions, audit_graphs
+from doxa.structure.runs.audit import audit_completions, audit_graphs
 from support.run_files import contents
 from support.tables import skewed_table
 
@@ -84,6 +85,24 @@ def test_a_better_graph_of_a_mode_that_was_sampled_is_no_finding():
     for seed in range(4):
         trace = sample(StructureSampler(Auto(), scores, limits, 200), Schedule(2, 40, 100), seed=seed)
         assert audit_graphs(scores, limits, trace) is None
+
+
+def test_an_edge_that_the_sample_has_too_rarely_is_found_by_sums_over_graphs():
+    table = skewed_table(6, 200, seed=3)
+    scores, limits, names = FamilyScores(table), capped([5] * 6), list(table.names)
+    trace = sampled(scores, limits)
+    exact = doxa.learn(table, exact=True, prior="uniform").edge_diagnostics.probability
+    assert audit_graphs(scores, limits, trace) is None
+    for i, j in np.argwhere((exact > 0.015) & (exact < 0.1)).tolist():
+        has_it = (trace["rows"][:, :, i, 0] >> np.uint64(j) & np.uint64(1)).astype(bool)
+        without = [np.resize(np.flatnonzero(~chain), chain.size) for chain in has_it]
+        draws = {name: np.stack([of[at] for of, at in zip(trace[name], without, strict=True)]) for name in trace.names}
+        missed = audit_graphs(scores, limits, Trace(draws, thin=trace.thin))
+        assert missed.why.startswith(f"{names[i]} -> {names[j]} has a probability of about ")
+        assert float(missed.why.split()[8]) == pytest.approx(exact[i, j], rel=0.25)
+        assert unpack_rows(missed.rows[None], 6)[0, i, j]
+        few = {name: values[:, :15] for name, values in draws.items()}
+        assert audit_graphs(scores, limits, Trace(few, thin=trace.thin)) is None  # so short a run may lack it by chance
 
 
 def blind(monkeypatch):
@@ -176,7 +195,7 @@ def test_a_run_that_has_missed_a_mode_is_not_called_converged(short_lists, blind
         loaded = doxa.load(tmp_path / name)
         assert loaded.stop == missed.stop
         assert loaded.verdict == missed.verdict
-    monkeypatch.setattr("doxa.structure.runs.running._audit", lambda *_: None)  # without it all seems well
+    monkeypatch.setattr("doxa.structure.runs.running.audit_run", lambda *_: None)  # without it all seems well
     assert doxa.learn(parity_table(), **options).converged
 
 

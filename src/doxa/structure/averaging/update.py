@@ -261,7 +261,7 @@ def _reweighted(posterior: Posterior, plan: RunPlan) -> tuple[StructurePosterior
 
 def _missed(plan: RunPlan, scores: FamilyScores, trace: Trace) -> str:
     """What a search with other moves finds that no kept graph has; empty where it finds nothing."""
-    from doxa.structure.runs.running import audit_graphs
+    from doxa.structure.runs.audit import audit_graphs
 
     if not plan.options.score.is_counted:
         return ""

@@ -20,7 +20,7 @@ from doxa.structure.moves.joint_parents import with_own_work_space
 from doxa.structure.moves.parent_sets import ParentSets, scaled
 from doxa.structure.moves.starts import random_order
 
-__all__ = ["MOST_LARGE", "lists_are_complete", "parent_sets"]
+__all__ = ["MOST_LARGE", "lists_are_complete", "parent_sets", "score_table"]
 
 _KEEP = 8.0  # nats below the best subset: longer lists mix no better for the time they take
 MOST_LARGE = 1_000  # sets of more than three parents that a node's list holds: walks along more take too long
@@ -31,7 +31,7 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
     """The lists of a table, with work space of the caller's own."""
 
     def scale() -> ParentSets:
-        table = _score_table(scores, limits)
+        table = score_table(scores, limits)
         return scaled(table.first, table.sets, table.log_weight, beta)
 
     shared: ParentSets = scores.remember(f"parent sets at {beta!r}", limits, scale)
@@ -44,11 +44,11 @@ def parent_sets(scores: FamilyScores, limits: Limits, beta: float) -> ParentSets
 def lists_are_complete(scores: FamilyScores, limits: Limits) -> bool:
     """Whether all families within the limits were computed: then none outside the lists beats all in them."""
     most = max(node.most_free for node in list_nodes(limits, scores.n_nodes))
-    return _score_table(scores, limits).info.complete_size >= most
+    return score_table(scores, limits).info.complete_size >= most
 
 
-def _score_table(scores: FamilyScores, limits: Limits) -> ScoreTable:
-    """Made once a process."""
+def score_table(scores: FamilyScores, limits: Limits) -> ScoreTable:
+    """The lists as they are scored, made once a process."""
     made: ScoreTable = scores.remember("score table", limits, lambda: _build(scores, limits))
     return made
 

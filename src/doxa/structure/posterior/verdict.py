@@ -5,7 +5,7 @@ others at random ones.  The verdict asks whether they have come to agree: in the
 R-hat; it shows chains that sit in different modes), and in every edge whose error is large enough to matter.  An edge
 that is present in one draw of ten thousand has an R-hat that means little, and no influence.  Last, the slowest of all
 quantities must have enough effective draws, and an audit with other moves must have found nothing that the chains have
-missed (`doxa.structure.runs.running`).
+missed (`doxa.structure.runs.audit`).
 
 Two posteriors over the same nodes, edge by edge: do two runs, samplers, priors or tables say the same?
 
@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.accuracy import cautious_error
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
 from doxa.structure.exact.dag_budget import affordable_sum
@@ -107,6 +106,8 @@ def _judge(posterior: StructurePosterior) -> tuple[bool | None, str, str]:
     audit = None if posterior.stop is None else posterior.stop.audit
     if audit is not None and audit.found:
         return False, audit.found, _longer(posterior)
+    from doxa.estimates.accuracy import cautious_error
+
     worst = float(np.where(off_diagonal, cautious_error(diagnostics), 0.0).max())  # as the stopping rule has it
     log_score = (
         "the log score never changed" if np.isnan(score.r_hat) else f"R-hat of the log score {_shown(score.r_hat)}"
