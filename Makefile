@@ -17,7 +17,9 @@ unexport PYTHONDONTWRITEBYTECODE
 WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba" && export NUMBA_CACHE_DIR &&
 
 .DEFAULT_GOAL := help
+ifndef TOGETHER
 .NOTPARALLEL:
+endif
 .PHONY: help demo test lint types docs docs-serve unit coverage distributions release slow oldest bench experiments format lock clean
 
 help: ## list the targets
@@ -27,7 +29,10 @@ demo: .venv/.runs ## set up .venv with the library alone, then run `doxa demo` o
 	@echo "Learning from two tables; the first time, functions are compiled for some tens of seconds ..."
 	@$(WITH_NUMBA_CACHE) $(BIN)/doxa demo
 
-test: lint types docs unit distributions ## set up .venv, then every check that CI runs
+# what keeps one core busy goes together; what is printed, target by target
+test: lint ## set up .venv, then every check that CI runs
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target TOGETHER=yes types docs distributions
+	@$(MAKE) --no-print-directory unit
 
 lint: .venv/.ready ## style and format
 	$(BIN)/python -m ruff check .

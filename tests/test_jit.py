@@ -18,14 +18,15 @@ from llvmlite.binding import Linkage, ffi
 from numba import njit, types
 from numba.core import event
 from numba.core.caching import IndexDataCacheFile, NullCache
+from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Flags
 from numba.core.errors import TypingError
 from numba.core.ir import Del
 from numba.core.lowering import Lower
-from numba.core.typing import Context
 from numba.extending import overload
 
 import doxa
+from doxa import _compilers
 from doxa._call_at import Address, address_of, call_at, real_at
 from doxa._compilers import _functions_can_be_marked, _QuickFlags
 from doxa._jit import branching, cold, compact, compiled, hot, inlined
@@ -349,11 +350,11 @@ def d_of(a, b):
 
 def test_what_a_call_gives_is_found_out_once(monkeypatch):
     asked = []
-    of_numba = Context.resolve_function_type
+    of_numba = _compilers._numbas_get_call_type
     monkeypatch.setattr(
-        Context,
-        "resolve_function_type",
-        lambda self, function, *rest: asked.append(str(function)) or of_numba(self, function, *rest),
+        _compilers,
+        "_numbas_get_call_type",
+        lambda function, *rest: asked.append(str(function)) or of_numba(function, *rest),
     )
     kind = (types.float32, types.float32)
     ours = hot(_many_sums)
@@ -365,6 +366,50 @@ def test_what_a_call_gives_is_found_out_once(monkeypatch):
     njit(_many_sums).compile(kind)
     assert asked.count(additions) > 5  # by Numba itself
     assert ours(np.float32(1), np.float32(2)) == _many_sums(1.0, 2.0)
+
+
+def _elements(values, i, j, total):
+    values[i, j, -1] += values[-2, 0, 1] * total[-1]
+    total[0] = values[i - 2, j, 0]
+    values[i][j, 0] = 7
+    values[1, :, 0] = total[1]
+    return values[i, j, -1]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int16, np.uint8, np.bool_])
+@pytest.mark.parametrize("index", [np.int64, np.int16, np.uint64])
+def test_numbers_of_arrays_are_those_of_numpy(kind, index):
+    """From either end, by signed and unsigned indices of any width, next to slices, and where numbers lie apart."""
+    ours, plain = hot(_elements), compiled(_elements)
+    ours._cache = plain._cache = NullCache()
+    begin = np.arange(24).reshape(3, 4, 2).astype(kind)
+    for kernel in (ours, plain):
+        for lay_out in (np.ascontiguousarray, np.asfortranarray, lambda a: np.repeat(a, 2, axis=1)[:, ::2]):
+            got, expected = lay_out(begin.copy()), begin.copy()
+            totals = np.array([2, 1, 1], dtype=kind), np.array([2, 1, 1], dtype=kind)
+            found = kernel(got, index(2), index(3), totals[0])
+            assert found == _elements(expected, 2, 3, totals[1])
+            assert np.array_equal(got, expected)
+            assert np.array_equal(*totals)
+
+
+def test_a_number_of_an_array_is_a_few_instructions(monkeypatch):
+    written = []
+    add = JITCodeLibrary.add_ir_module
+    monkeypatch.setattr(
+        JITCodeLibrary, "add_ir_module", lambda self, module: (written.append(str(module)), add(self, module))[1]
+    )
+
+    def lines(kind):
+        made = kind(lambda values, i: values[i, 1])
+        made._cache = NullCache()
+        written.clear()
+        made.compile((types.float64[:, ::1], types.int64))
+        return written[0].count("\n")
+
+    assert lines(hot) < lines(compiled) / 1.5
+    monkeypatch.setattr(_compilers, "_ELEMENTS", {})
+    assert lines(hot) > lines(compiled) / 1.5
 
 
 def _of_later(value):

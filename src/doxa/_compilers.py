@@ -10,7 +10,9 @@ Compiling is most of what a first answer costs, so not everything is done that N
 - A function without reference counts is optimised once, not before and after these are taken out, and nothing is
   written about where the life of a variable ends, for nobody asks.
 - Where the code that Python calls is optimised as a whole, its functions are not optimised one by one before that.
-- What a call gives is found out once, not at each place where it stands: `_Remembering`.
+- What a call gives is found out once, not twice at each place where it stands (`_get_call_type`), and what Numba has
+  learned since is asked for once a function, not at each number that is written out (`_QuickTarget`).
+- A number of an array is looked up by a few instructions (`_get_element`).
 - Options are compared by what is said, not by all that could be: `_QuickFlags`.
 - The garbage collector rests meanwhile: it would go through all that is being compiled, again and again, for a tenth of
   the time.  And nobody is told of each call of LLVM, of which there are ten thousands.
@@ -20,8 +22,10 @@ from __future__ import annotations
 
 import functools
 import gc
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from llvmlite import binding
@@ -30,9 +34,10 @@ from numba import types
 from numba.core import event
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler, Flags
-from numba.core.typed_passes import IRLegalization, NopythonRewrites
+from numba.core.cpu import CPUContext
+from numba.core.typed_passes import InlineOverloads, IRLegalization, NopythonRewrites
 from numba.core.typing import Context
-from numba.core.untyped_passes import InlineClosureLikes
+from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables
 
 from doxa.progress import compiling
 
@@ -170,7 +175,7 @@ def _defined(module: Any) -> list[Any]:
 class _Known(NamedTuple):
     """What a call gives."""
 
-    signature: Any  # None: nothing, it is refused
+    signature: Any
     function: types.Function  # kept, and so is its id
     implementation: Any  # under which the code of the call is looked up
 
@@ -179,29 +184,101 @@ _known_by_flags: dict[Flags, dict[tuple[int, tuple[types.Type, ...]], _Known]] =
 
 
 class _Remembering(Context):  # type: ignore[misc]
-    """A context of types that finds out once what a call gives: Numba tries all that a ``+`` can be at each of them."""
+    """A context of types with what is known of calls, for functions of these options."""
 
-    __slots__ = ("_known",)  # all else is shared with Numba's own
+    __slots__ = ("known",)  # all else is shared with Numba's own
 
     def __init__(self, context: Context, flags: Flags) -> None:
         self.__dict__ = context.__dict__  # type: ignore[misc]
         options = flags.copy()
         options.discard("no_cpython_wrapper")  # which tells a function from its part, and is not handed on
-        self._known = _known_by_flags.setdefault(options, {})
+        self.known = _known_by_flags.setdefault(options, {})
 
-    def resolve_function_type(self, func: Any, args: tuple[types.Type, ...], kws: dict[str, types.Type]) -> Any:
-        function = self._lookup_global(func) or func
-        if kws or not isinstance(function, types.Function):
-            return super().resolve_function_type(func, args, kws)
-        call = (id(function), tuple(args))
-        known = self._known.get(call)
-        if known is None:
-            signature = super().resolve_function_type(func, args, kws)
-            implementation = None if signature is None else function.get_impl_key(signature)
-            known = self._known[call] = _Known(signature, function, implementation)
-        elif known.signature is not None:  # it may have been looked up for other options since
-            function._impl_keys[known.signature.args] = known.implementation
-        return known.signature
+
+def _get_call_type(function: types.Function, context: Context, args: tuple[types.Type, ...], kws: Any) -> Any:
+    """What a call gives, found out once: Numba tries all that a ``+`` can be, twice for each."""
+    if kws or not isinstance(context, _Remembering):
+        return _numbas_get_call_type(function, context, args, kws)
+    call = (id(function), tuple(args))
+    known = context.known.get(call)
+    if known is None:
+        signature = _numbas_get_call_type(function, context, args, kws)
+        known = context.known[call] = _Known(signature, function, function.get_impl_key(signature))
+    else:  # it may have been looked up for other options since
+        function._impl_keys[known.signature.args] = known.implementation
+    return known.signature
+
+
+_numbas_get_call_type = types.Function.get_call_type
+types.Function.get_call_type = _get_call_type
+
+
+class _QuickTarget(CPUContext):  # type: ignore[misc]
+    """A context of code that knows what the context of types does, and asks once a function for what Numba has learned
+    since: else it would wherever code for a number that is written out is looked up, and there is none.
+    """
+
+    __slots__ = ("_is_fresh", "_types")  # all else is shared with Numba's own
+
+    def __init__(self, context: CPUContext, of_types: _Remembering) -> None:
+        self.__dict__ = context.__dict__  # type: ignore[misc]
+        self._types, self._is_fresh = of_types, False
+
+    @property
+    def typing_context(self) -> _Remembering:
+        return self._types
+
+    def refresh(self) -> None:
+        if not self._is_fresh:
+            self._is_fresh = True
+            super().refresh()
+
+    def get_function(self, fn: Any, sig: Any, _firstcall: bool = True) -> Any:
+        if isinstance(fn, types.Function) and fn.typing_key in _ELEMENTS and _is_element(*sig.args[:2]):
+            return partial(_ELEMENTS[fn.typing_key], self, sig)
+        return super().get_function(fn, sig, _firstcall)
+
+
+def _is_element(array: types.Type, index: types.Type) -> bool:
+    """Whether one number is meant, of an array whose numbers lie side by side in the order of its indices."""
+    if type(array) is not types.Array or array.layout != "C" or not array.aligned:
+        return False
+    indices = index.types if isinstance(index, types.BaseTuple) else (index,)
+    return (
+        isinstance(array.dtype, types.Number | types.Boolean)
+        and len(indices) == array.ndim
+        and all(isinstance(one, types.Integer) for one in indices)
+    )
+
+
+def _address(context: CPUContext, sig: Any, builder: Any, array: Any, index: Any) -> Any:
+    of_array, of_index = sig.args[:2]
+    position = context.data_model_manager[of_array].get_field_position
+    shape, place = builder.extract_value(array, position("shape")), None
+    is_tuple = isinstance(of_index, types.BaseTuple)
+    for axis, kind in enumerate(of_index.types if is_tuple else (of_index,)):
+        at, size = builder.extract_value(index, axis) if is_tuple else index, builder.extract_value(shape, axis)
+        at = context.cast(builder, at, kind, types.intp if kind.signed else types.uintp)
+        if kind.signed:  # counted from the end, where it is below 0
+            at = builder.select(builder.icmp_signed("<", at, at.type(0)), builder.add(at, size), at)
+        place = at if place is None else builder.add(builder.mul(place, size), at)
+    return builder.gep(builder.extract_value(array, position("data")), [place])
+
+
+def _get_element(context: CPUContext, sig: Any, builder: Any, args: Any) -> Any:
+    """The code of ``array[i, j]``, a few instructions where Numba writes tens for any array and index."""
+    return context.unpack_value(builder, sig.args[0].dtype, _address(context, sig, builder, *args))
+
+
+def _set_element(context: CPUContext, sig: Any, builder: Any, args: Any) -> None:
+    """The code of ``array[i, j] = number``."""
+    array, index, value = args
+    of_array, _, of_value = sig.args
+    value = context.cast(builder, value, of_value, of_array.dtype)
+    context.pack_value(builder, of_array.dtype, value, _address(context, sig, builder, array, index))
+
+
+_ELEMENTS = {operator.getitem: _get_element, operator.setitem: _set_element}
 
 
 class _QuickFlags(Flags):  # type: ignore[misc]
@@ -235,8 +312,9 @@ def _nobody_told() -> Iterator[None]:
         lock._cblist = told
 
 
-# passes that look for expressions of arrays and closures, and that write where the lives of variables end
-_OF_COUNTS = (InlineClosureLikes, NopythonRewrites, IRLegalization)
+# passes that look for expressions of arrays, closures and functions to be inlined in Numba's own form of code, none of
+# which there is without reference counts, and that write where the lives of variables end
+_OF_COUNTS = (InlineClosureLikes, InlineInlinables, InlineOverloads, NopythonRewrites, IRLegalization)
 
 
 class _CompilerTo(Compiler):  # type: ignore[misc]
@@ -254,6 +332,7 @@ class _CompilerTo(Compiler):  # type: ignore[misc]
         state = self.state
         state.library = self.code(state.targetctx.codegen(), state.func_id.func_qualname)
         state.typingctx = _Remembering(state.typingctx, state.flags)
+        state.targetctx = _QuickTarget(state.targetctx, state.typingctx)
         managers = super().define_pipelines()
         if not state.flags.nrt:
             for manager in managers:
