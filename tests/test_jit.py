@@ -237,6 +237,23 @@ def test_machine_code_of_another_state_of_our_files_is_not_taken(is_watched, tmp
     assert ask() == (["30", "from", "source"] if is_watched else ["22", "from", "disk"])
 
 
+def test_code_on_the_disk_is_loaded_without_what_makes_code(tmp_path):
+    """Numba would import all that it can compile, for a quarter of a second; a function that is new still finds it."""
+    code = (
+        "import sys, numba, numpy as np; from doxa import _jit; _jit._nothing();"
+        "print('numba.np.linalg' in sys.modules, len(_jit._nothing.stats.cache_hits));"
+        "print(numba.njit(lambda a: np.linalg.norm(a) + a[-1])(np.array([3.0, 4.0])))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+
+    def ask():
+        done = subprocess.run([sys.executable, "-c", code], env=environment, check=True, capture_output=True, text=True)
+        return done.stdout.split()
+
+    assert ask() == ["True", "0", "9.0"]
+    assert ask() == ["False", "1", "9.0"]
+
+
 @pytest.mark.parametrize("written", ["a type that is no more", "cut off"])
 def test_what_an_older_version_left_on_the_disk_is_made_anew(written, monkeypatch, tmp_path):
     """Numba reads the types in its list before it looks whether the list is fresh."""

@@ -35,8 +35,9 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba import types
-from numba.core.caching import IndexDataCacheFile
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.compiler import Compiler
+from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
 from doxa._compilers import ToBranching, ToCompact, ToKeptPart, ToOnce, ToPart, ToWhole
@@ -118,10 +119,20 @@ def _compiled(
 
 
 def keep_for_this_state(cache: Any) -> None:
-    """Have machine code on the disk taken only if all our files are as they were when it was written."""
+    """Have machine code on the disk taken only if all our files are as they were when it was written, and at once."""
+    cache.__class__ = _Cache
     index = cache._cache_file
     index._source_stamp = (index._source_stamp, *_state_of_our_files())
     index.__class__ = _Index
+
+
+class _Cache(FunctionCache):  # type: ignore[misc]
+    """Machine code on the disk, which is loaded without what Numba needs to make some: a quarter of a second."""
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)  # what counts references
+        with self._guard_against_spurious_io_errors():
+            return self._load_overload(sig, target_context)
 
 
 class _Index(IndexDataCacheFile):  # type: ignore[misc]
