@@ -83,8 +83,7 @@ def test_an_active_joblib_configuration_is_obeyed(monkeypatch):
     with joblib.parallel_config(backend="threading"):
         sample(RandomWalk(), Schedule(2, 4, 0), seed=1)
     sample(RandomWalk(), Schedule(2, 4, 0), seed=1)
-    usual = min(2, joblib.cpu_count())
-    assert seen == [usual, None, 2, None, usual]
+    assert seen == [None, 2, None]  # without one, threads of our own
 
 
 def test_chains_and_seeds_differ():

@@ -146,18 +146,18 @@ def test_a_run_that_has_lost_its_workers_keeps_what_was_drawn(tmp_path, monkeypa
     options = {"draws": 3000, "seed": 2, "exact": False}
     whole = doxa.learn(table, **options)
 
-    def lost(self, common, own, more):
-        blocks.append(more)
+    def lost(self, task, items):
+        blocks.append(items)
         if len(blocks) > 4:
             raise WorkersLostError("gone")
-        return all_of(self, common, own, more)
+        return all_of(self, task, items)
 
-    all_of = workers._Pool.run_all
-    monkeypatch.setattr(workers._Pool, "run_all", lost)
+    all_of = workers.Threads.run
+    monkeypatch.setattr(workers.Threads, "run", lost)
     with pytest.raises(WorkersLostError) as stopped:
         doxa.learn(table, store=tmp_path / "run.doxa", **options)
     assert stopped.value.__notes__[0].startswith("interrupted ")
-    monkeypatch.setattr(workers._Pool, "run_all", all_of)
+    monkeypatch.setattr(workers.Threads, "run", all_of)
     resumed = doxa.resume(tmp_path / "run.doxa", table)
     assert np.array_equal(resumed.trace["rows"], whole.trace["rows"])
 
@@ -165,11 +165,8 @@ def test_a_run_that_has_lost_its_workers_keeps_what_was_drawn(tmp_path, monkeypa
 @pytest.mark.parametrize("in_place", [False, True])
 def test_a_block_that_is_run_again_begins_where_it_began(in_place, monkeypatch):
     """Also where the block that was lost moved the chain's own stream: one that moves it in place must show."""
-    table, options, lost = (
-        skewed_table(4, 50, seed=7),
-        {"draws": 60, "seed": 2, "sampler": "single_edge", "workers": 1},
-        [],
-    )
+    table, lost = skewed_table(4, 50, seed=7), []
+    options = {"draws": 60, "seed": 2, "sampler": "single_edge", "workers": 1}
     whole = doxa.learn(table, **options)
 
     def block(sampler, chain, n_steps):
@@ -182,6 +179,7 @@ def test_a_block_that_is_run_again_begins_where_it_began(in_place, monkeypatch):
         return done
 
     monkeypatch.setattr(driver, "run_block", block)
-    again = doxa.learn(table, **options)
+    with joblib.parallel_config(backend="threading"):
+        again = doxa.learn(table, **options)
     assert lost
     assert np.array_equal(again.trace["rows"], whole.trace["rows"]) is not in_place

@@ -17,7 +17,7 @@ import pickle
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError
+from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Lock
 from typing import Any
@@ -25,7 +25,7 @@ from uuid import uuid4
 
 from doxa.errors import WorkersLostError
 
-__all__ = ["run_in_parallel"]
+__all__ = ["Threads", "run_in_parallel"]
 
 Task = Callable[[Any, Any, Any], Any]  # of what all tasks share, what is its own, and one thing more
 
@@ -48,11 +48,42 @@ def run_in_parallel(task: Task, chains: int, workers: int | None) -> Iterator[Ca
         By the function, where workers die again and again, or the cluster is gone.
     """
     backend = _active_backend()
+    if getattr(backend, "client", None) is None and not _joblib_is_configured():
+        with Threads(workers, most=chains) as threads:
+            yield lambda common, own, more: threads.run(lambda one: task(common, one, more), own)
+        return
     crew = _Pool(task, chains, workers) if getattr(backend, "client", None) is None else _Cluster(task, backend)
     try:
         yield crew.run_all
     finally:
         crew.close()
+
+
+class Threads:
+    """Independent tasks on so many threads, or as many as there are processors; ``most``: on no more than so many.
+
+    These are not joblib's, which looks for results a hundred times a second, and has those of short tasks late.
+    """
+
+    def __init__(self, n_threads: int | None, most: int | None = None) -> None:
+        if n_threads is None:
+            from joblib import cpu_count  # of those that a container may use
+
+            n_threads = int(cpu_count())
+        wanted = n_threads if most is None else min(n_threads, most)
+        self._pool = ThreadPoolExecutor(wanted) if wanted > 1 else None
+
+    def __enter__(self) -> Threads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the threads go; after an interrupt, without waiting for what they have under way."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def run(self, task: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+        """``task(item)`` of every item, in order; raises what the first of them raised that failed."""
+        return list((map if self._pool is None else self._pool.map)(task, items))
 
 
 class _Shared:
@@ -91,14 +122,10 @@ def _do(task: Task, shared: _Shared, own: Any, more: Any) -> Any:
 
 
 class _Pool:
-    """Threads or processes, by joblib."""
+    """Threads or processes, as joblib was configured."""
 
     def __init__(self, task: Task, chains: int, workers: int | None) -> None:
-        from joblib import cpu_count
-
-        self.task, self.n_jobs = task, min(chains, workers or cpu_count())
-        if workers is None and _joblib_is_configured():
-            self.n_jobs = None
+        self.task, self.n_jobs = task, None if workers is None else min(chains, workers)
         self.shared = _Shared(None, "")
         self.parallel = self._opened()
 

@@ -28,7 +28,8 @@ from doxa._by_address import by_address
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
-from doxa.structure.exact.dag_weights import DROP, POWERS, UNIT, Threads, blocks, multiply_into, plus, times
+from doxa.sampling.workers import Threads
+from doxa.structure.exact.dag_weights import DROP, POWERS, UNIT, blocks, multiply_into, plus, times
 from doxa.structure.exact.family_sums import Derivative, SubsetSums
 
 __all__ = ["FAR", "Products", "SetSums", "backward", "forward", "grow_products", "product_scratch", "references"]

@@ -66,9 +66,9 @@ from doxa.structure.exact.dag_weights import (
     POWERS,
     Families,
     LogWeights,
-    Threads,
     list_families,
     plus,
+    threads_for,
     times,
 )
 from doxa.structure.exact.family_sums import Derivative, SubsetSums, family_probabilities, minus, subset_sums
@@ -372,7 +372,7 @@ def sum_over_dags(
     labels = tuple(names) if names is not None else tuple(f"X{i}" for i in range(n))
     if len(labels) != n:
         raise ArgumentError(f"names has {len(labels)} entries but log_weights has {n} nodes")
-    with Threads(n, workers) as threads:
+    with threads_for(n, workers) as threads:
         alpha = subset_sums(families, threads)
         inside, outside = references(alpha)
         forward(alpha, inside, threads)
@@ -405,7 +405,7 @@ def log_sum_over_dags(log_weights: LogWeights, workers: int | None = None) -> fl
     25.0
     """
     families = list_families(log_weights)
-    with Threads(len(families), workers) as threads:
+    with threads_for(len(families), workers) as threads:
         alpha = subset_sums(families, threads)
         inside, _ = references(alpha)
         forward(alpha, inside, threads)

@@ -16,7 +16,7 @@ brings two of them to a common scale.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError
+from doxa.sampling.workers import Threads
 
 __all__ = [
     "DROP",
@@ -126,33 +127,9 @@ def blocks(n: int) -> tuple[int, list[list[int]]]:
     return low, waves
 
 
-class Threads:
-    """Runs independent tasks on threads, or in turn when the sums are small."""
-
-    def __init__(self, n_nodes: int, workers: int | None) -> None:
-        self._workers = 1 if n_nodes <= _LOW_BITS else workers or _n_processors()
-        self._pool: Any = None
-
-    def __enter__(self) -> Threads:
-        if self._workers > 1:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._pool = ThreadPoolExecutor(self._workers)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
-
-    def run(self, task: Callable[[int], Any], items: Iterable[int]) -> None:
-        """``task(item)`` for every item; returns when all are done."""
-        list((map if self._pool is None else self._pool.map)(task, items))
-
-
-def _n_processors() -> int:
-    from joblib import cpu_count
-
-    return int(cpu_count())
+def threads_for(n_nodes: int, workers: int | None) -> Threads:
+    """Threads for the blocks; one where all sets are in one block."""
+    return Threads(1 if n_nodes <= _LOW_BITS else workers)
 
 
 LogWeights = ArrayLike | Sequence[tuple[ArrayLike, ArrayLike]]

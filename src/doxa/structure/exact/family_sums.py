@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from doxa._by_address import by_address
 from doxa._jit import hot
 from doxa.arrays import Floats
-from doxa.structure.exact.dag_weights import DROP, POWERS, Families, SumSpace, Threads, add_into, plus
+from doxa.sampling.workers import Threads
+from doxa.structure.exact.dag_weights import DROP, POWERS, Families, SumSpace, add_into, plus
 
 __all__ = ["Derivative", "SubsetSums", "family_probabilities", "minus", "subset_sums"]
 
