@@ -7,6 +7,9 @@ OLDEST_PYTHON ?= python3.11
 # `make lock LOCK_OPTIONS=--upgrade` moves every pin to its newest version; without it, pins that still fit stay
 LOCK_OPTIONS ?=
 
+# one more than there are cores: some tests wait for a browser or for another process
+PROCESSES ?= $$(($$(getconf _NPROCESSORS_ONLN) + 1))
+
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -20,7 +23,7 @@ WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba" && export NUMBA_CACH
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test lint types docs docs-serve unit coverage distributions release slow oldest bench experiments format lock clean
+.PHONY: help demo test lint types docs docs-serve collected unit coverage distributions release slow oldest bench experiments format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
@@ -31,7 +34,7 @@ demo: .venv/.runs ## set up .venv with the library alone, then run `doxa demo` o
 
 # what keeps one core busy goes together; what is printed, target by target
 test: lint ## set up .venv, then every check that CI runs
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target TOGETHER=yes types docs distributions
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target TOGETHER=yes types docs distributions collected
 	@$(MAKE) --no-print-directory unit
 
 lint: .venv/.ready ## style and format
@@ -49,12 +52,16 @@ docs: .venv/.ready ## build the documentation site into site/, from an empty fol
 docs-serve: docs ## the same, then show it on http://127.0.0.1:8000
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory site 8000
 
+# what imports compile and how assertions are rewritten is kept: processes that begin together would all do it
+collected: .venv/.ready
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest --collect-only --quiet > /dev/null || true # `unit` tells what is wrong
+
 unit: .venv/.ready ## tests and doctests
-	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --durations=20
 
 # apart from `unit`: watching every line takes a third of the time again
 coverage: .venv/.ready ## the same, and the share of the lines that they run: 90% at the least
-	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n auto --dist loadfile --cov
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --cov
 
 distributions: .venv/.ready ## build the wheel and the source distribution, install and try both in a clean environment
 	$(BIN)/python scripts/check_distributions.py
