@@ -183,3 +183,43 @@ def test_a_block_that_is_run_again_begins_where_it_began(in_place, monkeypatch):
         again = doxa.learn(table, **options)
     assert lost
     assert np.array_equal(again.trace["rows"], whole.trace["rows"]) is not in_place
+
+
+def test_threads_give_results_in_order_and_the_first_error():
+    meet = threading.Barrier(3)  # passed by three at a time
+
+    def task(k):
+        meet.wait(timeout=60)
+        return k, threading.get_ident()
+
+    with workers.Threads(8, most=3) as threads:
+        found = threads.run(task, range(6))
+        with pytest.raises(ZeroDivisionError):
+            threads.run(lambda k: 1 // k, range(3))
+    assert [k for k, _ in found] == list(range(6))
+    assert len({thread for _, thread in found}) == 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a signal that wakes the main thread")
+def test_an_interrupt_does_not_wait_for_what_is_under_way():
+    release, done = threading.Event(), []
+
+    def task(k):
+        if k == 0:
+            time.sleep(0.2)  # until the main thread waits for results
+            os.kill(os.getpid(), signal.SIGINT)
+        release.wait(timeout=60)
+        done.append(k)
+
+    def run():
+        with workers.Threads(2) as threads:
+            threads.run(task, range(9))
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+        assert not done
+    finally:
+        release.set()
+        signal.signal(signal.SIGINT, before)
