@@ -7,9 +7,6 @@ OLDEST_PYTHON ?= python3.11
 # `make lock LOCK_OPTIONS=--upgrade` moves every pin to its newest version; without it, pins that still fit stay
 LOCK_OPTIONS ?=
 
-# one more than there are cores: some tests wait for a browser or for another process
-PROCESSES ?= $$(($$(getconf _NPROCESSORS_ONLN) + 1))
-
 BIN := .venv/bin
 PIP_INSTALL := -m pip install --quiet
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -57,11 +54,11 @@ collected: .venv/.ready
 	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest --collect-only --quiet > /dev/null || true # `unit` tells what is wrong
 
 unit: .venv/.ready ## tests and doctests
-	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --durations=20
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n auto --dist loadfile --durations=20
 
 # apart from `unit`: watching every line takes a third of the time again
 coverage: .venv/.ready ## the same, and the share of the lines that they run: 90% at the least
-	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadfile --cov
+	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -n auto --dist loadfile --cov
 
 distributions: .venv/.ready ## build the wheel and the source distribution, install and try both in a clean environment
 	$(BIN)/python scripts/check_distributions.py
