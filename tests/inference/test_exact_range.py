@@ -97,15 +97,37 @@ def test_impossible_evidence_is_minus_infinity_even_in_logarithms(fallbacks):
     assert fallbacks
 
 
-@pytest.mark.parametrize("keep", [(), (1, 3)])
-def test_networks_together_and_one_by_one(keep, monkeypatch):
-    """Thirty networks of one graph: one in which nothing is possible, and one far less probable than the others."""
+def thirty_networks():
+    """Of one graph: one in which nothing is possible, and one far less probable than the others."""
     rng = np.random.default_rng(1)
     sizes, scopes = (2, 3, 1, 2, 2), ((0,), (0, 1), (2, 1), (3, 1, 2), (4, 3))
     tables = [np.log(rng.dirichlet(np.ones(4), (30, *(sizes[v] for v in scope)))[..., 0]) for scope in scopes]
     tables[0][3] = -np.inf
     tables[1][5, 1, :] = -np.inf
     tables[2][7] -= 700.0
+    return sizes, scopes, tables
+
+
+@pytest.mark.parametrize("at_once", [30, 7, 1])
+def test_marginals_of_networks_together_and_one_by_one(at_once, monkeypatch):
+    sizes, scopes, tables = thirty_networks()
+    sizes = (*sizes, 2)  # the last is in no table
+    plan = plan_contraction(sizes, scopes)
+    monkeypatch.setattr(execution, "_TOGETHER", at_once * plan.tree.operations)
+    found = plan.marginals(tables)
+    assert [one.shape for one in found] == [(30, size) for size in sizes]
+    for t in range(30):
+        one = plan.run([Factor(scope, own[t]) for scope, own in zip(scopes, tables, strict=True)])
+        for v in (0, 1, 3, 4):
+            np.testing.assert_allclose(found[v][t], one.marginals[v], rtol=1e-12)
+    assert np.isnan(found[0][3]).all()
+    assert not np.isnan(np.delete(found[0], 3, axis=0)).any()
+    assert (found[5] == 0.5).all()
+
+
+@pytest.mark.parametrize("keep", [(), (1, 3)])
+def test_networks_together_and_one_by_one(keep, monkeypatch):
+    sizes, scopes, tables = thirty_networks()
     plan = plan_contraction(sizes, scopes, keep=keep)
     for at_once in (2**18, 7 * plan.joint_cost.operations, 1):
         monkeypatch.setattr(execution, "_AT_ONCE", at_once)

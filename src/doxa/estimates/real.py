@@ -52,7 +52,11 @@ class AverageDiagnostics(NamedTuple):
     @property
     def errors(self) -> Floats:
         """Standard errors that allow for what the chains never met, shape (n_quantities,)."""
-        unmet = unmet_error(self.slowest) * np.maximum(self.value, 1 - self.value)
+        return self.errors_by(self.slowest)
+
+    def errors_by(self, slowest: ArrayLike) -> Floats:
+        """The same, where what was not met is bounded by other numbers of effective draws, one or of each quantity."""
+        unmet = unmet_error(slowest) * np.maximum(self.value, 1 - self.value)
         return np.hypot(np.nan_to_num(self.mcse, nan=0.0), unmet)
 
     def estimate(self, k: int) -> Estimate:

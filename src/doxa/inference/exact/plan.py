@@ -29,6 +29,7 @@ from doxa.sampling.runner import single_threaded_products
 __all__ = ["ContractionPlan", "ExactResult", "Joint", "Joints", "MostProbable", "plan_contraction"]
 
 _AT_ONCE = 2**18  # operations of `joints` for which networks are put together
+_TOGETHER = 2**21  # operations of `marginals`
 
 
 class Run(NamedTuple):
@@ -45,16 +46,17 @@ class Run(NamedTuple):
         return np.exp(numbers - numbers.max()) if self.are_logs else numbers
 
     def marginals(self, tree: ContractionTree, program: Program) -> list[NDArray[np.float64]]:
-        """Distribution of every variable of the tree, in the order of positions."""
-        if not tree.sizes:
+        """Distribution of every variable of the tree, in the order of positions; shape (n_states, beside)."""
+        sizes = np.array(tree.sizes if program.beside == 1 else tree.sizes[: -len(tree.scopes[tree.root])])
+        if not sizes.size:
             return []
-        sizes = np.array(tree.sizes)
         ends = np.cumsum(sizes)
-        numbers = self.numbers[program.marginals : program.marginals + ends[-1]]
+        numbers = self.numbers[program.marginals : program.marginals + program.beside * ends[-1]]
+        numbers = numbers.reshape(-1, program.beside)
         starts = ends - sizes
         if self.are_logs:
-            numbers = np.exp(numbers - np.repeat(np.maximum.reduceat(numbers, starts), sizes))
-        probabilities = numbers / np.repeat(np.add.reduceat(numbers, starts), sizes)
+            numbers = np.exp(numbers - np.repeat(np.maximum.reduceat(numbers, starts), sizes, axis=0))
+        probabilities = numbers / np.repeat(np.add.reduceat(numbers, starts), sizes, axis=0)
         return [probabilities[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
@@ -301,7 +303,7 @@ class ContractionPlan:
             return ExactResult(-math.inf, [np.full(size, np.nan) for size in self.n_states])
         marginals = [np.full(size, 1 / size) for size in self.n_states]
         for variable, marginal in zip(self.tree.variables, run.marginals(self.tree, self._marginals), strict=True):
-            marginals[variable] = marginal
+            marginals[variable] = marginal[:, 0]
         return ExactResult(run.log_z, marginals)
 
     def joint(self, factors: Sequence[Factor]) -> Joint:
@@ -335,18 +337,55 @@ class ContractionPlan:
     def _joints(self, tables: Sequence[NDArray[np.float64]]) -> Joints:
         plan = self._of_many(len(tables[0]))
         log_z, together = plan.joint([Factor(scope, own) for scope, own in zip(plan.scopes, tables, strict=True)])
+        together = np.moveaxis(together, -1, 0)
         shares = together.sum(axis=tuple(range(1, together.ndim)), keepdims=True)
         with np.errstate(divide="ignore", invalid="ignore"):
             probabilities, log_shares = together / shares, np.log(shares.ravel())
         return Joints(np.where(shares.ravel() > 0, log_z + log_shares, -math.inf), probabilities)
 
+    def marginals(self, tables: Sequence[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+        """Marginals of networks whose tables differ, together; of a plan that keeps no variable.
+
+        Parameters
+        ----------
+        tables : sequence of ndarray, shape (n_networks, n_states of each variable...)
+            Log values over the plan's scopes.
+
+        Returns
+        -------
+        list of ndarray, shape (n_networks, n_states)
+            Of every variable; nan where no state of the network is possible.
+        """
+        assert not self.keep
+        n = len(tables[0])
+        n_runs = min(n, max(1, n * self.tree.operations // _TOGETHER))
+        at_once = -(-n // n_runs)
+        plan = self._of_many(at_once)
+        plan.budget.check(plan._beside.cost, "all marginals of this network")
+        found = [np.full((n, size), 1 / size) for size in self.n_states]
+        for start in range(0, n, at_once):
+            first = min(start, n - at_once)  # the last run takes some again: one plan serves all
+            factors = [
+                Factor(scope, table[first : first + at_once]) for scope, table in zip(plan.scopes, tables, strict=True)
+            ]
+            run = execute(plan.tree, plan._beside, factors)
+            with np.errstate(invalid="ignore"):  # where nothing is possible
+                each = run.marginals(plan.tree, plan._beside)
+            for variable, own in zip(plan.tree.variables, each, strict=False):  # that of the network itself is last
+                found[variable][first : first + at_once] = own.T
+        return found
+
     def _of_many(self, n: int) -> ContractionPlan:
         """The plan of n networks together."""
         if n not in self._plans:
             which = len(self.n_states)
-            scopes = [(which, *scope) for scope in self.scopes]
-            budget = None if n > 1 else self.budget
-            self._plans[n] = plan_contraction((*self.n_states, n), scopes, keep=(which, *self.keep), budget=budget)
+            self._plans[n] = ContractionPlan(
+                (*self.n_states, n),
+                tuple([(which, *scope) for scope in self.scopes]),
+                (*self.keep, which),
+                self.tree.of_many(n, which),
+                Budget() if n > 1 else self.budget,
+            )
         return self._plans[n]
 
     @cached_property
@@ -363,6 +402,10 @@ class ContractionPlan:
     @cached_property
     def _marginals(self) -> Program:
         return write_program(self.tree, Purpose.MARGINALS)
+
+    @cached_property
+    def _beside(self) -> Program:
+        return write_program(self.tree, Purpose.BESIDE)
 
     @cached_property
     def _root(self) -> Program:

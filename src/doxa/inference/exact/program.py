@@ -192,8 +192,12 @@ class Purpose(Enum):
     """What a program leaves behind."""
 
     MARGINALS = "marginals"  # the root and the marginals
+    BESIDE = "marginals beside"  # the root and the joint distribution of every other variable with those kept
     ROOT = "root"  # the root alone
     TABLES = "tables"  # every table, for tracing back
+
+
+_MARGINALS = (Purpose.MARGINALS, Purpose.BESIDE)
 
 
 @dataclass(frozen=True)
@@ -209,6 +213,7 @@ class Program:
     n_tables: int  # numbers of tables, adjoints, marginals and the number 1, which comes last
     places: tuple[int, ...]  # [table]: where its entries start, if it is there at the end
     marginals: int  # where the marginals start, in the order of positions
+    beside: int  # numbers of a marginal for each state of its variable: those of states of the variables kept, or 1
     products: dict[int, MatrixProduct]  # [instruction]: those for BLAS
 
     @cached_property
@@ -247,9 +252,10 @@ def write_program(tree: ContractionTree, purpose: Purpose) -> Program:
         _Line(step.result, step.left, step.right, (_RESULT, _LEFT, _RIGHT), extent, is_forward=True)
         for step, extent in zip(tree.steps, ranges, strict=True)
     ]
-    if purpose is Purpose.MARGINALS:
-        _reverse(tree, entries, loops, ranges, lines)
-    return _assemble(tree, purpose, entries, loops, lines)
+    beside = entries[tree.root] if purpose is Purpose.BESIDE else 1
+    if purpose in _MARGINALS:
+        _reverse(tree, entries, beside, loops, ranges, lines)
+    return _assemble(tree, purpose, entries, beside, loops, lines)
 
 
 def _loops(tree: ContractionTree, step: Step) -> Loops:
@@ -273,11 +279,18 @@ def _loops(tree: ContractionTree, step: Step) -> Loops:
 
 
 def _reverse(
-    tree: ContractionTree, entries: list[int], loops: Loops, ranges: list[tuple[int, int]], lines: list[_Line]
+    tree: ContractionTree,
+    entries: list[int],
+    beside: int,
+    loops: Loops,
+    ranges: list[tuple[int, int]],
+    lines: list[_Line],
 ) -> None:
     """Append the adjoints and the marginals."""
     n = len(tree.scopes)
     asked = _tables_of_marginals(tree, entries)
+    if beside > 1:
+        asked[tree.root] = []
     needed = [bool(positions) for positions in asked]
     for step in tree.steps:
         needed[step.result] |= needed[step.left] or (step.right >= 0 and needed[step.right])
@@ -286,7 +299,7 @@ def _reverse(
         adjoint, column = (_NOTHING, _STILL) if table == tree.root else (n + table, _LEFT)
         for position in asked[table]:
             first = len(loops)
-            loops.extend(_marginal_loops(tree, tree.scopes[table], position))
+            loops.extend(_marginal_loops(tree, tree.scopes[table], position, beside))
             columns, extent = (_RESULT, _LEFT, column), (first, len(loops) - first)
             lines.append(_Line(2 * n + position, table, adjoint, columns, extent, is_forward=False))
 
@@ -317,21 +330,31 @@ def _tables_of_marginals(tree: ContractionTree, entries: list[int]) -> list[list
     return asked
 
 
-def _marginal_loops(tree: ContractionTree, scope: Scope, position: int) -> Loops:
-    """Loops of a marginal: over the axes behind, its own, and those before."""
+def _marginal_loops(tree: ContractionTree, scope: Scope, position: int, beside: int) -> Loops:
+    """Loops of a marginal: over the axes beside it, which come last, those behind, its own, and those before."""
     at = scope.index(position)
     size, inner, outer = tree.sizes[position], tree.n_entries(scope[at + 1 :]), tree.n_entries(scope[:at])
-    loops = [(inner, 1, 0, 0, 0), (size, inner, 0, 1, 0), (outer, inner * size, 0, 0, 0)]
-    return [loop for loop in loops if loop[0] > 1]
+    loops = [(beside, 1, 0, 1, 0), (inner // beside, beside, 0, 0, 0), (size, inner, 0, beside, 0)]
+    return [loop for loop in (*loops, (outer, inner * size, 0, 0, 0)) if loop[0] > 1]
 
 
-def _assemble(tree: ContractionTree, purpose: Purpose, entries: list[int], loops: Loops, lines: list[_Line]) -> Program:
+def _assemble(
+    tree: ContractionTree, purpose: Purpose, entries: list[int], beside: int, loops: Loops, lines: list[_Line]
+) -> Program:
     """Give every table a place, write the instructions, and count."""
     n = len(tree.scopes)
     marginals = 2 * n  # number of the first
     one = marginals + len(tree.sizes)
     leaf_numbers = sum(entries[: tree.n_leaves])
-    sizes = entries + entries + (list(tree.sizes) if purpose is Purpose.MARGINALS else [0] * len(tree.sizes))
+    asked = len(tree.sizes) if beside == 1 else len(tree.sizes) - len(tree.scopes[tree.root])
+    sizes = (
+        entries
+        + entries
+        + [
+            size * beside if purpose in _MARGINALS and position < asked else 0
+            for position, size in enumerate(tree.sizes)
+        ]
+    )
     place = [0] * (one + 1)
     end = 0
     for table in (*range(tree.n_leaves), one, *range(marginals, one)):
@@ -366,5 +389,5 @@ def _assemble(tree: ContractionTree, purpose: Purpose, entries: list[int], loops
     cost = Cost(operations, 8 * (numbers + 13 * len(lines) + 5 * len(loops) + 3 * (one + 1)))
     return Program(
         cost, places.end, leaf_numbers, leaf_numbers, instructions, loops, one + 1, tuple(place[:n]),
-        leaf_numbers + 1, products,
+        leaf_numbers + 1, beside, products,
     )  # fmt: skip

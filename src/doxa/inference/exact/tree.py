@@ -133,6 +133,22 @@ class ContractionTree(NamedTuple):
         """Entries of a table over ``scope``."""
         return math.prod([self.sizes[position] for position in scope])
 
+    def of_many(self, n: int, which: int) -> ContractionTree:
+        """The same steps for n networks together: variable ``which`` says which one, is the first axis of every
+        factor, is kept, and has the last position, along which loops run.
+        """
+        leaf_axes = tuple([(*[axis + 1 for axis in axes], 0) for axes in self.leaf_axes])
+        if n == 1:
+            return self._replace(leaf_axes=tuple([(0, *axes[:-1]) for axes in leaf_axes]))
+        last = len(self.variables)
+        return self._replace(
+            operations=self.operations * n,
+            scopes=tuple([(*scope, last) for scope in self.scopes]),
+            variables=(*self.variables, which),
+            sizes=(*self.sizes, n),
+            leaf_axes=leaf_axes,
+        )
+
 
 def grow_tree(n_states: Sequence[int], scopes: Sequence[Scope], keep: Sequence[int], most: int) -> ContractionTree:
     """Find a tree over variables of two states or more; arguments are trusted, and those kept are the root's axes.

@@ -10,13 +10,13 @@ y it is 0, whatever the parameters.  Graph and parameters are uncertain together
 probability of being 0, and a spread.  No set of columns to adjust for is chosen: every graph has its own.
 
 Of one pair every network is asked by the inference that answers queries.  Of all pairs, networks of categories give the
-distributions of all that x reaches in one run of a contraction; where all columns are numbers and lines are straight,
-:math:`(I - B)^{-1}` has the effects of a unit, one inverse for each graph.
+distributions of all that several columns reach in one run of a contraction; where all columns are numbers and lines are
+straight, :math:`(I - B)^{-1}` has the effects of a unit, one inverse for each graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +30,6 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.intervals import StudentInterval
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, plan_contraction
 from doxa.models.bits import unpack_rows
-from doxa.models.factors import Factor
 from doxa.models.gaussian import check_number
 from doxa.models.separation import requisite_families
 from doxa.notebook import card
@@ -60,7 +59,7 @@ __all__ = [
     "effect_of",
     "read_pair",
     "shown_level",
-    "told_effect",
+    "told_effects",
     "told_states",
     "usual_levels",
 ]
@@ -247,12 +246,12 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
     none = {(above, below): (1.0 - probability, mcse) for above, below, probability, mcse in paths}
     reach = _reach(draws)
     straight = _straight_lines(draws)
-    networks = _CategoryNetworks(draws)
+    every = [usual_levels(draws, of) for of in range(n)]
+    of_categories = _CategoryNetworks(draws).changed([(int(low), int(high)) for low, high in every], reach)
     if straight is not None:
         straight = np.where(reach.transpose(0, 2, 1), straight, 0.0)
     rows: list[list[Any]] = []
-    for of in range(n):
-        levels = usual_levels(draws, of)
+    for of, levels in enumerate(every):
         shown = tuple(shown_level(draws, of, level) for level in levels)
         changes: Changes
         if straight is not None:
@@ -260,10 +259,11 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
         elif isinstance(draws, GaussianDraws):
             changes = _numbers_changed(draws, of, levels, reach)
         else:
-            changes = networks.changed(of, (int(levels[0]), int(levels[1])), reach)
-        for (on, state), own in changes.items():
+            changes = next(of_categories)
+        is_probability = [state is not None for _, state in changes]
+        every_told = told_effects(draws, list(changes.values()), is_probability, prob)
+        for (on, state), told in zip(changes, every_told, strict=True):
             label = None if state is None else draws.states[on][state]
-            told = told_effect(draws, own, state is not None, prob)
             none_of_it = none[draws.names[of], draws.names[on]]
             rows.append([draws.names[of], *shown, draws.names[on], label, *told, *none_of_it])
     rows.sort(key=lambda row: (row[-2], -abs(row[5])))
@@ -344,12 +344,21 @@ def _no_path(posterior: StructurePosterior, of: int, on: int) -> Estimate:
     return frequency_of(posterior, ~paths[which])
 
 
-def told_effect(draws: NetworkDraws, own: Floats, is_probability: bool, prob: float) -> list[float]:
-    """Mean, its Monte Carlo error, standard deviation and credible interval of an effect in every network."""
-    bounds, tail = _bounds(own, is_probability), (1 - prob) / 2
-    estimate = _mean_between(own.reshape(draws.shape), *bounds, draws.reference_ess)
-    low, high = np.quantile(own, [tail, 1 - tail]).tolist()
-    return [estimate.value, estimate.mcse, float(own.std(ddof=1)), low, high]
+def told_effects(
+    draws: NetworkDraws, effects: Sequence[Floats], is_probability: Sequence[bool], prob: float
+) -> list[list[float]]:
+    """Mean, its Monte Carlo error, standard deviation and credible interval of each effect, from all networks."""
+    own, tail = np.stack(effects, axis=1), (1 - prob) / 2
+    low, high = np.array([_bounds(one, kind) for one, kind in zip(effects, is_probability, strict=True)]).T
+    is_still = low == high
+    width = np.where(is_still, 1.0, high - low)
+    found = mean_over_draws(((own - low) / width).reshape(*draws.shape, -1), draws.reference_ess)
+    mean = low + width * np.clip(found.value[:-1], 0.0, 1.0)
+    errors = found.errors_by(np.fmin(found.ess, found.ess[-1]))  # of each as if it were asked alone
+    mcse = np.where(is_still, np.nan, width * errors[:-1])
+    ends = np.quantile(own, [tail, 1 - tail], axis=0)
+    rows: list[list[float]] = np.array([mean, mcse, own.std(axis=0, ddof=1), *ends]).T.tolist()
+    return rows
 
 
 def _bounds(own: Floats, is_probability: bool) -> tuple[float, float]:
@@ -422,6 +431,7 @@ def told_states(size: int) -> Sequence[int]:
 
 
 _NEGLIGIBLE = -80.0  # nats: with less, sums of plain numbers may leave their range, and no effect has such digits
+_KEPT = 2**23  # effects in single networks that are held at a time
 _WHOLE = Budget(operations=2_000_000)  # of a network: cheaper than to plan the part that each cause needs
 
 
@@ -444,33 +454,44 @@ class _CategoryNetworks:
         self._parts: dict[tuple[Family, ...], _Program] = {}
         self._tables: dict[tuple[int, Family], Floats] = {}
 
-    def changed(self, of: int, levels: tuple[int, int], reach: NDArray[np.bool_]) -> Changes:
-        """Effects on every other column in every network."""
-        draws = self._draws
-        others = [j for j in range(len(draws.names)) if j != of]
-        found = {j: np.zeros((len(draws), draws.n_states[j])) for j in others}
-        for t in range(len(draws)):
-            wanted = np.flatnonzero(reach[t, of]).tolist()
-            if not wanted:
-                continue
-            program = self._program(t, of, wanted)
-            each = [program.plan.run(self._factors(program, t, of, level)).marginals for level in levels]
-            for j in wanted:
-                k = program.number[j]
-                found[j][t] = each[1][k] - each[0][k]
-        return {(j, k): found[j][:, k] for j in others for k in told_states(draws.n_states[j])}
+    def changed(self, levels: Sequence[tuple[int, int]], reach: NDArray[np.bool_]) -> Iterator[Changes]:
+        """Effects of each column in turn on every other one, in every network."""
+        n = len(levels)
+        at_once = max(1, _KEPT // (len(self._draws) * sum(self._draws.n_states)))
+        for first in range(0, n, at_once):
+            yield from self._changed(range(first, min(n, first + at_once)), levels, reach)
 
-    def _factors(self, program: _Program, t: int, of: int, level: int) -> list[Factor]:
-        """Tables of a network in which a column is set: that of its own says so, whatever its parents are."""
-        factors = []
-        for family, scope in zip(program.families, program.scopes, strict=True):
-            if family[0] == of:
-                table = np.full([self._draws.n_states[v] for v in (*family[1], of)], -np.inf)
-                table[..., level] = 0.0
-            else:
-                table = self._table(t, family)
-            factors.append(Factor(scope, table))
-        return factors
+    def _changed(
+        self, causes: Sequence[int], levels: Sequence[tuple[int, int]], reach: NDArray[np.bool_]
+    ) -> Iterator[Changes]:
+        draws = self._draws
+        n = len(draws.names)
+        found = {of: {j: np.zeros((len(draws), draws.n_states[j])) for j in range(n) if j != of} for of in causes}
+        for t in range(len(draws)):
+            wanted = {of: np.flatnonzero(reach[t, of]).tolist() for of in causes if reach[t, of].any()}
+            for program, some in self._programs(t, wanted):
+                settings = [(of, level) for of in some for level in levels[of]]
+                each = program.plan.marginals(self._tables_when_set(program, t, settings))
+                for k, of in enumerate(some):
+                    for j in wanted[of]:
+                        before, after = each[program.number[j]][2 * k : 2 * k + 2]
+                        found[of][j][t] = after - before
+        for own in found.values():
+            yield {(j, k): changes[:, k] for j, changes in own.items() for k in told_states(draws.n_states[j])}
+
+    def _tables_when_set(self, program: _Program, t: int, settings: Sequence[tuple[int, int]]) -> list[Floats]:
+        """Tables of a network under each setting of a column: that of its own says so, whatever its parents are."""
+        tables = []
+        for child, group in program.families:
+            own = [(at, level) for at, (of, level) in enumerate(settings) if of == child]
+            table = np.full((len(settings), *[self._draws.n_states[v] for v in (*group, child)]), -np.inf)
+            if len(own) < len(settings):
+                table[:] = self._table(t, (child, group))
+            for at, level in own:
+                table[at] = -np.inf
+                table[at, ..., level] = 0.0
+            tables.append(table)
+        return tables
 
     def _table(self, t: int, family: Family) -> Floats:
         if (t, family) not in self._tables:
@@ -478,15 +499,19 @@ class _CategoryNetworks:
             self._tables[t, family] = np.where(table < _NEGLIGIBLE, -np.inf, table)
         return self._tables[t, family]
 
-    def _program(self, t: int, of: int, wanted: Sequence[int]) -> _Program:
-        """That of the whole network, where it is cheap, or else of what bears on the columns wanted."""
+    def _programs(self, t: int, wanted: Mapping[int, Sequence[int]]) -> list[tuple[_Program, list[int]]]:
+        """With the columns that are set in each: the whole network, where it is cheap, or else what bears on those
+        wanted.
+        """
         whole = tuple(enumerate(self._draws.parents[t]))
         if whole not in self._wholes:
             try:
                 self._wholes[whole] = self._planned(whole, _WHOLE)
             except BudgetError:
                 self._wholes[whole] = None
-        return self._wholes[whole] or self._of_part(t, of, wanted)
+        if (program := self._wholes[whole]) is not None:
+            return [(program, list(wanted))] if wanted else []
+        return [(self._of_part(t, of, own), [of]) for of, own in wanted.items()]
 
     def _of_part(self, t: int, of: int, wanted: Sequence[int]) -> _Program:
         families = (*requisite_families(self._draws.parents[t], wanted, (), (of,)), (of, ()))

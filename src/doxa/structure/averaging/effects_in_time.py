@@ -28,7 +28,7 @@ from doxa.structure.averaging.effects import (
     assembled,
     read_pair,
     shown_level,
-    told_effect,
+    told_effects,
     told_states,
     usual_levels,
 )
@@ -122,15 +122,16 @@ def all_effects_in_time(
         levels = usual_levels(draws, of)
         shown = tuple(shown_level(draws, of, level) for level in levels)
         before, after = (_outcomes(paths, of, level, last, _FEWER_ROWS) for level in levels)
-        for (k, on, state), value in after.items():
-            if on == of and k == 0:
-                continue
-            if state is not None and state not in told_states(draws.n_states[on]):
-                continue
-            own = np.where(reach[k, :, of, on], value - before[k, on, state], 0.0)
+        changes = {
+            (k, on, state): np.where(reach[k, :, of, on], value - before[k, on, state], 0.0)
+            for (k, on, state), value in after.items()
+            if (on != of or k > 0) and (state is None or state in told_states(draws.n_states[on]))
+        }
+        is_probability = [state is not None for *_, state in changes]
+        every_told = told_effects(draws, list(changes.values()), is_probability, prob)
+        for (k, on, state), told in zip(changes, every_told, strict=True):
             label = None if state is None else draws.states[on][state]
             no_effect = frequency_of(posterior, ~of_graphs[k, :, of, on][none])
-            told = told_effect(draws, own, state is not None, prob)
             found.append([draws.names[of], *shown, draws.names[on], k, label, *told, no_effect.value, no_effect.mcse])
     found.sort(key=lambda row: (row[-2], -abs(row[6])))
     head = ["of", "from", "to", "on", "lag", "state", "effect", "mcse", "sd", "lower", "upper", "no_effect",
