@@ -96,7 +96,8 @@ clean: ## remove everything that make makes
 	rm -rf .venv .venv-oldest .venv-lock .cache .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache build dist site docs/reference
 	find src tests scripts benchmarks experiments docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# the library and what it needs, for the demonstration; bytecode is made of what is imported only
+# In both environments bytecode is made of what is imported, when it is.  This one has the library and what it needs,
+# for the demonstration.
 .venv/.runs: pyproject.toml requirements/demo.lock
 	@$(call require_python,$(PYTHON),PYTHON)
 	@echo "1 of 3: an environment in .venv ..."
@@ -111,8 +112,8 @@ clean: ## remove everything that make makes
 	@$(call require_python,$(PYTHON),PYTHON)
 	@echo "Setting up .venv with the locked dependencies (once; a minute or two) ..."
 	@$(PYTHON) -m venv .venv
-	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements/dev.lock
-	@$(BIN)/python $(PIP_INSTALL) --require-hashes --no-deps -r requirements/networks.txt
+	@$(BIN)/python $(PIP_INSTALL) --no-compile --require-hashes -r requirements/dev.lock
+	@$(BIN)/python $(PIP_INSTALL) --no-compile --require-hashes --no-deps -r requirements/networks.txt
 	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python scripts/fetch_page_assets.py --tests --site --optional
 	@touch $@

@@ -175,9 +175,9 @@ def write_constraints(path: Path) -> Path:
 
 
 def install(python: Path, *arguments: str) -> None:
-    """Install into the environment of ``python`` with the pip of ours."""
+    """Install into the environment of ``python`` with the pip of ours; bytecode is made of what is imported."""
     pip = [sys.executable, "-m", "pip", "--python", str(python), "--disable-pip-version-check"]
-    run([*pip, "install", "--quiet", *arguments])
+    run([*pip, "install", "--quiet", "--no-compile", *arguments])
 
 
 def installed_files(python: Path) -> dict[str, str]:
