@@ -37,7 +37,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from doxa._jit import compact, hot, inlined, lowest_bit
+from doxa._jit import branching, compact, hot, inlined, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
@@ -63,7 +63,7 @@ from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log
 from doxa.structure.moves.sampler import Work
 from doxa.structure.moves.single_edge import PRESENT, log_hastings, log_proposals
 
-__all__ = ["Auto", "advance_auto", "auto_step", "order_shift_step"]
+__all__ = ["Auto", "advance_auto", "advance_edges", "auto_step", "order_shift_step"]
 
 _ROUNDING = 1e-17  # of a sum: what is smaller does not change it
 
@@ -324,7 +324,7 @@ def _single_edge_step(work: Work, log_q: Floats, n_edges: int, rng: np.random.Ge
     """One single-edge move; returns the change of the number of edges, or -2 if nothing was accepted."""
     graph, local, table, proposed = work.graph, work.local, work.table, work.proposed
     i, j = _candidate(graph[1], n_edges, rng.random(), rng)
-    kind = _kind(graph, work.limits, i, j, table.reached[0])
+    kind = _kind(graph, work.limits, i, j, work.spare[1])
     if kind == ILLEGAL:
         return -2
     log_ratio = work.beta * score_change(graph, local, kind, i, j, work.cache, work.scoring, proposed)
@@ -400,4 +400,25 @@ def advance_auto(
                 return step + 1
         if work.thin > 0:
             keep(work, step)
+    return n_steps
+
+
+@branching
+def advance_edges(
+    work: Work,
+    shares: tuple[float, float, float, float],  # noqa: ARG001
+    log_q: Floats,
+    first: int,
+    n_steps: int,
+    rng: np.random.Generator,
+) -> int:
+    """Steps of `SingleEdge` as a part of another loop, for which `advance_auto` has those of `Auto`: the same draws as
+    its own, without closures; returns the step that comes next.
+    """
+    n_edges = 0
+    for node in range(work.local.size):
+        n_edges += count_bits(work.graph[0], node)
+    for _ in range(first, n_steps):
+        change = _single_edge_step(work, log_q, n_edges, rng)
+        n_edges += change if change > -2 else 0
     return n_steps

@@ -80,7 +80,7 @@ def observed_cells(missing_cells: MissingCells, rng: np.random.Generator) -> NDA
     return cells
 
 
-Redraw = Callable[[NDArray[np.uint64], NDArray[Any], np.random.Generator], NDArray[Any]]
+Redraw = Callable[[NDArray[np.uint64], NDArray[Any], int, np.random.Generator], NDArray[Any]]
 
 
 def reference_completions(
@@ -88,7 +88,8 @@ def reference_completions(
 ) -> list[tuple[NDArray[Any], ScoreTable]]:
     """Completions from a short chain, each with its score table.
 
-    ``redraw(rows, cells, rng)`` sweeps over the cells, given a graph; left out, those of tables of probabilities.
+    ``redraw(rows, cells, sweeps, rng)`` sweeps over the cells so many times, given a graph; left out, those of tables
+    of probabilities.
     """
     rng = np.random.default_rng(_SEED)
     missing_cells, rows = data.missing_cells, smallest_graph(limits)
@@ -104,17 +105,18 @@ def reference_completions(
             found.append((cells, table))
         structure = StructureSampler(USUAL_MOVE, scores, limits, _STEPS)
         rows = structure.run(structure.start_at(rows), _STEPS, rng)[0].rows
-        for _ in range(_SWEEPS):
-            cells = redraw(rows, cells, rng)
+        cells = redraw(rows, cells, _SWEEPS, rng)
     return found
 
 
 def _redrawn(
-    data: IncompleteData, rows: NDArray[np.uint64], cells: NDArray[Any], rng: np.random.Generator
+    data: IncompleteData, rows: NDArray[np.uint64], cells: NDArray[Any], sweeps: int, rng: np.random.Generator
 ) -> NDArray[Any]:
     completion = completion_of(data.missing_cells, cells)
     families = families_of(working_graph(rows)[0], completion, data.rule)
-    sweep_cells(completion, families, row_work(data.missing_cells.n_states), np.zeros(2, dtype=np.int64), rng)
+    work, done = row_work(data.missing_cells.n_states), np.zeros(2, dtype=np.int64)
+    for _ in range(sweeps):
+        sweep_cells(completion, families, work, done, rng)
     return read_cells(completion, data.missing_cells)
 
 
@@ -190,7 +192,7 @@ class SweepingChain:
     def __init__(
         self, data: IncompleteData, limits: Limits, move: StructureMove, state: StructureState, beta: float
     ) -> None:
-        self.data, self.limits, self.move, self.beta = data, limits, move, beta
+        self.data, self.limits, self.move, self.beta = data, limits, move, float(beta)
         self.graph = working_graph(state.rows)
         self.completion = completion_of(data.missing_cells, state.cells)
         self.scoring, self.scorer = data.scoring(self.completion)

@@ -78,13 +78,14 @@ def families_of(parents: NDArray[np.uint64], completion: Completion, rule: Rule)
     n = len(parents)
     n_edges = int(np.bitwise_count(parents).sum())
     n_rows = completion.columns.shape[1]
-    counted = [np.zeros(n, dtype=np.int64) for _ in range(6)]
-    order, rank, slots, first_key, first_count, used = counted
+    order, rank, slots, first_key, first_count, used = np.zeros((6, n), dtype=np.int64)
+    parent_first, child_first = np.zeros((2, n + 1), dtype=np.int64)
+    parent, stride, child, child_stride = np.zeros((4, n_edges), dtype=np.int64)
+    prior_cell, prior_config = np.zeros((2, n))
+    none = np.zeros(0, dtype=np.int64)
     families = Families(
-        np.zeros(n + 1, dtype=np.int64), np.zeros(n_edges, dtype=np.int64), np.zeros(n_edges, dtype=np.int64),
-        np.zeros(n + 1, dtype=np.int64), np.zeros(n_edges, dtype=np.int64), np.zeros(n_edges, dtype=np.int64),
-        order, rank, slots, np.zeros(n, dtype=np.bool_), first_key, first_count, used, np.zeros(n), np.zeros(n),
-        np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64),
+        parent_first, parent, stride, child_first, child, child_stride, order, rank, slots, np.zeros(n, dtype=np.bool_),
+        first_key, first_count, used, prior_cell, prior_config, none, none,
     )  # fmt: skip
     n_keys, n_counts = _lay_out(parents, completion.n_states, rule, n_rows, families)
     families = families._replace(keys=np.empty(n_keys, dtype=np.int64), counts=np.empty(n_counts, dtype=np.int64))

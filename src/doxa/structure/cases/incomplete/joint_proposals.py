@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import Address, call_at
+from doxa._call_at import call_at
 from doxa._jit import branching, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
@@ -282,7 +282,7 @@ class JointProposals:
     ) -> None:
         n = data.n_nodes
         self.data, self.limits, self.lists, self.least_spread = data, limits, lists, least_spread
-        self.beta = beta
+        self.beta = float(beta)
         completion = completion_of(data.missing_cells, references[0])
         self.scoring, _ = data.scoring(completion)
         self.cache = ScoreCache(n, CACHE_BYTES)
@@ -293,12 +293,12 @@ class JointProposals:
         self.local = np.zeros(n)
         self.work = joint_work(data, beta)
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
-        self.advance = Address(advance_auto)
+        self.advance = data.address_of(advance_auto)
         words = np.zeros((n, lists.sets.shape[1]), dtype=np.uint64)
         self.standing = standing_space(words)
         self.places = (np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64))
         self.steps = work_without_draws(
-            working_graph(words), self.local, beta, limits, self.cache.arrays, self.scoring, self.table
+            working_graph(words), self.local, self.beta, limits, self.cache.arrays, self.scoring, self.table
         )._replace(thin=0)
 
     def run(

@@ -13,7 +13,7 @@ k-th copy of a distinct row stands for the k-th row of the source that equals it
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import Address
 from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
@@ -374,6 +375,11 @@ class IncompleteData:
         scorer = self.score.scorer(data, None if self.table.numbers is None else completion.numbers)
         at = self.remember.made.setdefault(("address",), scorer_address())
         return Scoring.of(data, self.rule, self.prior.arrays, scorer, at), scorer
+
+    def address_of(self, function: Callable[..., Any]) -> Address:
+        """Where a loop stands that all chains on this table call with arguments of the same kinds."""
+        found: Address = self.remember.made.setdefault(("address", function), Address(function))
+        return found
 
     def completed(self, cells: NDArray[Any]) -> FamilyScores:
         """The scores of one completion."""

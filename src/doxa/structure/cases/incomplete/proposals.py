@@ -2,7 +2,7 @@ r"""Joint proposals: a few steps of a move on one posterior, then an offer of wh
 
 What is proposed, and with which probability it is taken, is in `doxa.structure.cases.incomplete.scored_sampler`, where
 the first posterior is that of stale scores, and in `doxa.structure.cases.incomplete.summed_out`.  The steps of `Auto`
-and the offers are one compiled loop; those of other moves are run one proposal at a time.
+or `SingleEdge` and the offers are one compiled loop; those of other moves are run one proposal at a time.
 
 An *offer* is a compiled function of the parents and scores of the graph that is reached, a context and a random
 generator, which says `SAME` where that graph is the one that stands, else `REFUSED` or `TAKEN`.
@@ -25,7 +25,7 @@ from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.parent_sets import find_set
 from doxa.structure.moves.sampler import StructureMove, Work, run_steps
-from doxa.structure.moves.single_edge import log_proposals
+from doxa.structure.moves.single_edge import SingleEdge, log_proposals
 
 __all__ = ["REFUSED", "SAME", "TAKEN", "Today", "go_to", "log_ratio", "offer_today", "propose", "standing_space"]
 
@@ -64,22 +64,23 @@ def propose(
     """A proposal of so many steps for each of ``lengths``, in place; the cache of scores grows where it has to.
 
     ``offered`` is an offer and its context; ``done`` counts proposals of
-    other graphs, and those taken; ``advance`` is that of `advance_auto`.
+    other graphs, and those taken; ``advance`` is that of `advance_auto`, of `advance_edges` for single edges.
     """
     offer, context = offered
-    if not isinstance(move, Auto):
+    if not isinstance(move, Auto | SingleEdge):
         _propose_by(move, work._replace(thin=int(lengths.max(initial=0)) + 1), lengths, cache, offered, done, rng)
         return
     first, log_q = 0, log_proposals(len(work.local))
+    shares = move.shares if isinstance(move, Auto) else (1.0, 0.0, 0.0, 0.0)
     no_limit = np.array([np.iinfo(np.int64).max])  # a proposal that has begun is finished
     while first < len(lengths):
         arrays = cache.arrays
         work = work._replace(cache=arrays._replace(limit=no_limit), thin=-1)
         at = (
-            advance.of(work, move.shares, log_q, 0, 1, rng),
+            advance.of(work, shares, log_q, 0, 1, rng),
             offer.of(work.graph[0], work.local, context, rng),
         )
-        first = _propose(at, work, (move.shares, log_q), (first, lengths, arrays.limit), context, done, rng)
+        first = _propose(at, work, (shares, log_q), (first, lengths, arrays.limit), context, done, rng)
         while cache.wants_to_grow and cache.can_grow:
             cache.grow()
 

@@ -241,10 +241,13 @@ class ScoredCellsSampler(CellsSampler):
 
         by_edges = ScoredCellsSampler(self.data, self.limits, SingleEdge())
 
-        def redraw(rows: NDArray[np.uint64], cells: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        def redraw(
+            rows: NDArray[np.uint64], cells: NDArray[Any], sweeps: int, rng: np.random.Generator
+        ) -> NDArray[Any]:
             chain = ScoredChain(by_edges, by_edges.start_at(rows, cells))
-            if not (by_edges.sums_out and chain.sum_cells_out(0, rng)):
-                chain.redraw_cells(rng)
+            for _ in range(sweeps):
+                if not (by_edges.sums_out and chain.sum_cells_out(0, rng)):
+                    chain.redraw_cells(rng)
             return chain.cells
 
         return shared_lists(self.data, self.limits, self.n_references, self.keep_within, redraw, _MOST_SETS)[0]

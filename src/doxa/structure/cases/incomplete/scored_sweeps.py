@@ -39,7 +39,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import Address
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.category_regressions import (
@@ -69,7 +68,7 @@ from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
 from doxa.structure.graph import has_bit, working_graph
-from doxa.structure.moves.auto import advance_auto
+from doxa.structure.moves.auto import advance_auto, advance_edges
 from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import no_parent_sets
@@ -541,7 +540,8 @@ class ScoredChain(SweepingChain):
         self.local, self.blocks_done = self.work.local, self.work.done
         self._sampler, self._state, self._stale = sampler, state, stale
         self.moves: GraphMoves | None = None  # made when the graph first moves: lists are made by chains, too
-        self.advance, self.offer = Address(advance_auto), Address(offer_today)
+        self.advance = data.address_of(advance_edges if isinstance(self.move, SingleEdge) else advance_auto)
+        self.offer = data.address_of(offer_today)
         self.graphs_done = np.zeros(2, dtype=np.int64)  # joint proposals: elsewhere, accepted
         self.steps_done = np.zeros(2, dtype=np.int64)  # single edges by scores of today: proposed, accepted
         self.edges_done = np.zeros(2, dtype=np.int64)  # the same, with the cells of a column

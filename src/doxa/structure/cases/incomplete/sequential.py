@@ -15,12 +15,13 @@ that of the table, which knows nothing of the values.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
+from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.blocks import (
     MOST_JOINT,
     RowWork,
@@ -44,8 +45,6 @@ from doxa.structure.cases.incomplete.sweep import draw_place
 from doxa.structure.priors import family_log_prior
 
 __all__ = ["log_summed"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def log_summed(
@@ -71,7 +70,7 @@ def log_summed(
     ndarray of float, shape (n,)
         The log of p(G, D, z) / q(z | G), p(G) up to its constant.
     """
-    missing_cells, n_nodes = data.missing_cells, data.n_nodes
+    missing_cells = data.missing_cells
     completion = completion_of(missing_cells, np.zeros(missing_cells.n_missing, dtype=np.int16))
     work, prior = row_work(missing_cells.n_states), data.prior.arrays
     found = np.empty(len(parents))
@@ -80,8 +79,16 @@ def log_summed(
             put_cells(completion, missing_cells, cells[k])
         families = families_of(np.ascontiguousarray(graph), completion, data.rule)
         found[k] = _put_in(completion, families, work, cells is None, rng)
-        found[k] += sum(family_log_prior(node, graph[node], prior) for node in range(n_nodes))
+        found[k] += _log_prior(graph, prior)
     return found
+
+
+@hot
+def _log_prior(parents: Words, prior: tuple[Floats, Floats]) -> float:
+    total = 0.0
+    for node in range(parents.shape[0]):
+        total += family_log_prior(node, parents[node], prior)
+    return total
 
 
 @hot

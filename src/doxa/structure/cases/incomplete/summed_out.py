@@ -55,7 +55,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import Address
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.coefficients import (
@@ -161,7 +160,7 @@ class CellsSummedOut:
     def __init__(self, chain: ScoredChain) -> None:
         data, completion = chain.data, chain.completion
         (n, n_rows), rows, is_number = completion.numbers.shape, chain.parents, data.table.is_number
-        self._limits, self._move = chain.limits, chain.move
+        self._limits, self._move, self._stands = chain.limits, chain.move, chain.limits.one_graph
         rule, self._frozen = rule_of(data), frozen_posterior(data, chain.limits)
         no_table = no_parent_sets(n, rows.shape[1])
         self._table = parent_sets(self._frozen.scores, chain.limits, 1.0) if chain.move.uses_table else no_table
@@ -191,17 +190,12 @@ class CellsSummedOut:
         )
         prior = Prior(rule.mean_weight, rule.freedom, rule.scale, rule.log_weight)
         self._offered = Offered(standing_space(rows), standing, fresh, frozen, prior, work, today)
-        self._advance, self._offer = chain.advance, Address(offer)
+        self._advance, self._offer = chain.advance, data.address_of(offer)
         self.done = np.zeros(2, dtype=np.int64)  # proposals of other graphs, and those taken
 
     def can_begin(self, parents: NDArray[np.uint64]) -> bool:
         """Whether no family of the graph has too many configurations."""
-        work = self._offered.work
-        return all(
-            n_configurations(parents[node], work.is_number, work.n_states) <= self.most
-            for node in range(len(parents))
-            if has_coefficients(node, work)
-        )
+        return _are_few(parents, self.most, self._offered.work)
 
     def run(self, rows: NDArray[np.uint64], proposals: int, rng: np.random.Generator) -> NDArray[np.uint64]:
         """So many proposals from a graph that `can_begin`; where it ends, and the cells are drawn anew."""
@@ -211,7 +205,7 @@ class CellsSummedOut:
             begin(graph[0], offered, rng)
             work = work_without_draws(graph, local, 1.0, self._limits, cache.arrays, scoring, self._table)
             steps = np.array(_STEPS_A_COLUMN) * len(rows)
-            lengths = rng.choice(steps, size=0 if self._limits.one_graph else proposals)
+            lengths = rng.choice(steps, size=0 if self._stands else proposals)
             propose(self._move, work, lengths, cache, (self._offer, offered), self.done, self._advance, rng)
             draw_cells(offered.coefficients, offered.work, rng)
         return graph[1]
@@ -245,6 +239,15 @@ def _open_rows(missing_cells: MissingCells) -> tuple[OpenRows, bool]:
 def has_coefficients(node: int, work: SummedWork) -> bool:
     """Whether a family has coefficients: those of categories only where some are summed out."""
     return work.is_number[node] != 0 or work.open.row.size > 0
+
+
+@hot
+def _are_few(parents: Words, most: int, work: SummedWork) -> bool:
+    """Whether no family with coefficients has more configurations than that."""
+    for node in range(parents.shape[0]):
+        if has_coefficients(node, work) and n_configurations(parents[node], work.is_number, work.n_states) > most:
+            return False
+    return True
 
 
 @hot
