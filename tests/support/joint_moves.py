@@ -67,56 +67,57 @@ def _that_fit(sets: dict[int, float], before: int) -> tuple[list[tuple[int, floa
     return [(parents, weight - total) for parents, weight in fits], total
 
 
-def _redrawings(sets: list[dict[int, float]], order: tuple[int, ...], low: int, high: int) -> tuple[list[Any], float]:
-    """Every choice of parents for the nodes at places low to high, each with its log share, and the log of the sums."""
+def _redrawings(
+    sets: list[dict[int, float]], order: tuple[int, ...], low: int, high: int
+) -> tuple[NDArray[np.int64], NDArray[np.float64], float]:
+    """Every choice of parents for the nodes at places low to high: their part of the graph's `_codes`, their log share;
+    and the log of the sums.
+    """
     before = sum(1 << node for node in order[:low])
     choices, total = [], 0.0
     for node in order[low : high + 1]:
         shares, log_sum = _that_fit(sets[node], before)
-        choices.append([(node, *share) for share in shares])
+        choices.append([(own << len(order) * node, log_share) for own, log_share in shares])
         total += log_sum
         before |= 1 << node
-    together = [
-        ([(node, own) for node, own, _ in families], sum(part for *_, part in families))
-        for families in product(*choices)
-    ]
-    return together, total
+    together = list(product(*choices))
+    codes = np.array([sum(code for code, _ in families) for families in together], dtype=np.int64)
+    return codes, np.array([sum(log_share for _, log_share in families) for families in together]), total
+
+
+def _codes(parents: NDArray[np.int64], nodes: Sequence[int]) -> NDArray[np.int64]:
+    """The parents of these nodes in graphs, (n_graphs, n_nodes), as one number."""
+    return (parents[:, nodes] << parents.shape[1] * np.array(nodes)).sum(axis=1)
 
 
 def order_shift_matrix(of: Any, *, with_q: bool = True, with_sums: bool = True) -> Matrix:
     """Transition matrix of one shift in an order; a part of its acceptance can be left out."""
     graphs = parents_of(of.posterior.rows)
-    number = {graph: k for k, graph in enumerate(graphs)}
-    sets = listed_sets(of.table)
-    orders = [orders_of(graph) for graph in graphs]
-    n, law = of.n_nodes, distance_law(of.n_nodes)
-    known: dict[Any, Any] = {}
-    matrix = np.zeros((len(graphs), len(graphs)))
+    n, law, sets, parents = of.n_nodes, distance_law(of.n_nodes), listed_sets(of.table), np.array(graphs)
+    is_listed = np.array([[own in sets[node] for node, own in enumerate(graph)] for graph in graphs])
+    log_q = {order: np.full(len(graphs), -inf) for order in permutations(range(n))}  # of every graph
     for x, graph in enumerate(graphs):
-        for order, log_q in orders[x].items():
-            for here, (distance, share), sign in product(range(n), law.items(), (1, -1)):
-                there = here + sign * distance
-                if not 0 <= there < n:
-                    continue
-                low, high = min(here, there), max(here, there)
-                if any(graph[node] not in sets[node] for node in order[low : high + 1]):
-                    continue
-                rest = [node for node in order if node != order[here]]
-                after = (*rest[:there], order[here], *rest[there:])
-                for which in (order, after):
-                    if (which, low, high) not in known:
-                        known[which, low, high] = _redrawings(sets, which, low, high)
-                drawn, log_sums = known[after, low, high]
-                chosen = exp(log_q) / n * share / 2
-                for families, log_share in drawn:
-                    parents = list(graph)
-                    for node, own in families:
-                        parents[node] = own
-                    y = number[tuple(parents)]
-                    log_ratio = with_q * (orders[y][after] - log_q)
-                    if with_sums:
-                        log_ratio += log_sums - known[order, low, high][1]
-                    matrix[x, y] += chosen * exp(log_share + min(0.0, log_ratio))
+        for order, value in orders_of(graph).items():
+            log_q[order][x] = value
+    codes = _codes(parents, range(n))
+    by_code, matrix = np.argsort(codes), np.zeros((len(graphs), len(graphs)))
+    for order, here, (distance, share), sign in product(log_q, range(n), law.items(), (1, -1)):
+        there = here + sign * distance
+        if not 0 <= there < n:
+            continue
+        low, high = min(here, there), max(here, there)
+        redrawn_nodes = order[low : high + 1]
+        x = np.flatnonzero((log_q[order] > -inf) & is_listed[:, redrawn_nodes].all(axis=1))[:, None]
+        rest = [node for node in order if node != order[here]]
+        after = (*rest[:there], order[here], *rest[there:])
+        drawn, log_share, log_sums = _redrawings(sets, after, low, high)
+        code = codes[x] - _codes(parents, redrawn_nodes)[x] + drawn
+        y = by_code[np.searchsorted(codes, code, sorter=by_code).clip(max=len(codes) - 1)]
+        assert np.array_equal(codes[y], code), "a shift has left the listed graphs"
+        log_ratio = with_q * (log_q[after][y] - log_q[order][x])
+        if with_sums:
+            log_ratio += log_sums - _redrawings(sets, order, low, high)[2]
+        matrix[x, y] += share / (2 * n) * np.exp(log_q[order][x] + log_share + np.minimum(0.0, log_ratio))
     return with_what_is_left(matrix)
 
 

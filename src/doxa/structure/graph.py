@@ -59,7 +59,7 @@ def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
     """Parents, children, ancestors and descendants of the graph with these adjacency rows, and work space."""
     children = np.array(rows, dtype=np.uint64)
     work_space = np.zeros((2, len(children)), dtype=np.int64)
-    parents, ancestors, descendants = (np.zeros_like(children) for _ in range(3))
+    parents, ancestors, descendants = np.zeros((3, *children.shape), dtype=np.uint64)
     graph = WorkingGraph(parents, children, ancestors, descendants, work_space)
     rebuild(graph)
     return graph
