@@ -250,8 +250,8 @@ def long_range_dispersion(
         return found
 
     n_chains = sums.shape[0]
-    squares = batch_scatter(sums, lengths)
     merged, lengths = _base_batches(sums, lengths)
+    squares = batch_scatter(merged, lengths)
     base = lengths.size
     visits_df, side = _few_visits(merged, lengths)
 

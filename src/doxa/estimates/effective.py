@@ -35,10 +35,14 @@ def normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     from scipy.special import ndtri
 
-    _, kind, size = np.unique(values, return_inverse=True, return_counts=True)
-    rank = np.cumsum(size) - (size - 1) / 2
-    scores: NDArray[np.float64] = ndtri((rank - 3 / 8) / (values.size + 1 / 4))
-    return scores[kind.reshape(values.shape)]
+    order = np.argsort(values, axis=None)
+    ordered = values.ravel()[order]
+    begin = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    size = np.diff(begin, append=values.size)
+    rank = begin + (size + 1) / 2
+    scores = np.empty(values.size)
+    scores[order] = np.repeat(ndtri((rank - 3 / 8) / (values.size + 1 / 4)), size)
+    return scores.reshape(values.shape)
 
 
 def effective_draws(chains: NDArray[np.float64]) -> float:

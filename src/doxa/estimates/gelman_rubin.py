@@ -15,7 +15,7 @@ from doxa.errors import ArgumentError
 from doxa.estimates._draws import as_chains, is_constant
 from doxa.estimates.effective import halves, normal_scores
 
-__all__ = ["GelmanRubin", "are_stuck", "gelman_rubin", "rank_r_hat", "rank_shares"]
+__all__ = ["GelmanRubin", "are_stuck", "gelman_rubin", "rank_r_hat", "rank_shares", "split_rank_r_hat"]
 
 
 def rank_shares(draws: NDArray[np.float64], bins: int = 20) -> NDArray[np.float64]:
@@ -133,15 +133,18 @@ def rank_r_hat(draws: ArrayLike) -> NDArray[np.float64]:
     """
     chains = _several(draws, 4, 2)
     apart = np.moveaxis(chains.reshape(*chains.shape[:2], -1), 2, 0)
-    values = [_largest(halves(one)) for one in apart]
+    values = [split_rank_r_hat(split, normal_scores(split)) for split in map(halves, apart)]
     found = np.where(are_stuck(chains), np.inf, np.reshape(values, chains.shape[2:]))
     return np.where(is_constant(chains), np.nan, found)
 
 
-def _largest(split: NDArray[np.float64]) -> float:
-    """R-hat of the bulk of one quantity or, where it is larger, of the folded draws, which may be all one number."""
-    parts = (split, np.abs(split - np.median(split)))
-    return float(np.fmax(*(gelman_rubin(normal_scores(part)).r_hat for part in parts)))
+def split_rank_r_hat(split: NDArray[np.float64], scores: NDArray[np.float64]) -> float:
+    """R-hat of the bulk of one quantity or, where it is larger, of the folded draws, which may be all one number.
+
+    From halves of chains that are not all stuck, and the normal scores of these.
+    """
+    folded = normal_scores(np.abs(split - np.median(split)))
+    return float(np.fmax(*(gelman_rubin(part).r_hat for part in (scores, folded))))
 
 
 def are_stuck(chains: NDArray[np.float64]) -> NDArray[np.bool_]:

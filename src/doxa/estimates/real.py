@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.batches import batch_edges, long_range_dispersion, visits_by_skew
-from doxa.estimates.effective import bulk_ess, mean_error
+from doxa.estimates.effective import effective_draws, halves, normal_scores
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.gelman_rubin import gelman_rubin, rank_r_hat
+from doxa.estimates.gelman_rubin import are_stuck, gelman_rubin, split_rank_r_hat
 from doxa.estimates.intervals import StudentInterval, UnmetInterval, UnseenInterval, unmet_error
 
 __all__ = ["AverageDiagnostics", "RealDiagnosis", "diagnose_averages", "diagnose_real"]
@@ -172,8 +172,12 @@ def diagnose_real(draws: ArrayLike) -> RealDiagnosis:
     if draws.min() == draws.max():
         return RealDiagnosis(Estimate(float(draws[0, 0]), np.nan, np.nan), np.nan, np.nan)
 
-    mcse, bulk = mean_error(draws), bulk_ess(draws)
-    r_hat = float(rank_r_hat(draws)) if draws.shape[0] > 1 else np.nan
+    split = halves(draws)
+    scores = normal_scores(split)
+    mcse, bulk = float(draws.std(ddof=1) / np.sqrt(effective_draws(split))), effective_draws(scores)
+    r_hat = np.nan
+    if draws.shape[0] > 1:
+        r_hat = np.inf if are_stuck(draws) else split_rank_r_hat(split, scores)
     if not mcse > 0:
         return RealDiagnosis(Estimate(value, np.nan, np.nan), r_hat, bulk)
     mean_ess = float(draws.var(ddof=1)) / mcse**2
