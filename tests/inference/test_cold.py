@@ -245,7 +245,8 @@ def run_of(p, error=0.001, n=2000):
 def test_right_chains_are_hardly_ever_suspected_and_wrong_ones_are(kind, n_seeds):
     """At most one in twenty at the first look, which is not yet a verdict; none at the second."""
     network, n_spins = doxa.ising_grid(4, 5, coupling=0.6, field=0.05), 20
-    exact = np.array([doxa.infer(network)[name]["1"].value for name in network.names])
+    answers = doxa.infer(network)
+    exact = np.array([answers[name]["1"].value for name in network.names])
     columns, values = np.arange(n_spins), np.ones(n_spins, dtype=np.intp)
     path = SpinPath(network.edges, network.couplings, network.fields)
     if kind == "tables":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -65,6 +66,7 @@ def log_marginal_normal(y, mean, covariance):
     return multivariate_normal.logpdf(y, mean, covariance)
 
 
+@functools.cache
 def regression_by_quadrature():
     """Log evidence, and the means of the weights and of the precision, from a grid of the log precision."""
     u = np.linspace(-12, 6, 6001)

@@ -107,7 +107,7 @@ def test_a_sweep_leaves_the_distribution_as_it_is(name):
         if name in LIVELY:
             joint = p.reshape((model.n_states,) * model.n_sites)
             assert np.abs(matrix - gibbs_matrix(joint, int(i))).max() < 1e-12
-    state, _, draws, _ = run(sampler, 20_000)
+    state, _, draws, _ = run(sampler, 8000)
     path = number(model, paths(state, draws))
     counts = np.bincount((path[:, :-1] * len(p) + path[:, 1:]).ravel(), minlength=len(p) ** 2).reshape(len(p), -1)
     z, compared = compare_transitions(counts, cycle_matrix(each))
