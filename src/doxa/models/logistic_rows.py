@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,6 +30,7 @@ from doxa.models.logistic_regression import LogisticRegressionProblem
 MAX_CONFIGURATIONS = 2**20  # hidden configurations in all, times distinct observed neighbourhoods: 20 ms a factor
 _ONES = frozenset({"1", "+1", "1.0", "yes", "true"})  # lone labels that mean 1
 _GATHER = 2**21  # numbers held at once while summing out: 16 MB
+_LEAST = float(np.finfo(np.float64).min)
 _DENSE_BITS = 20  # up to here keys are counted in an array rather than sorted: 10 ms, not 150, for a million rows
 
 Bits = NDArray[np.int8]
@@ -138,10 +139,10 @@ class _Component:
         for start in range(0, n_batch, step):
             stop = min(start + step, n_batch)
             terms = self._terms(values, start, stop)
-            top = terms.max(axis=-1)
-            top[np.isneginf(top)] = 0.0  # an impossible row: -inf, not NaN
+            top = np.maximum(_over_last(np.maximum, terms), _LEAST)  # an impossible row: -inf, not NaN
+            shares = np.exp(terms - top[..., None])
             with np.errstate(divide="ignore"):
-                sums[start:stop] = np.log(np.exp(terms - top[..., None]).sum(axis=-1)) + top
+                sums[start:stop] = np.log(_over_last(np.add, shares)) + top
         return sums
 
     def add_shares(
@@ -154,10 +155,9 @@ class _Component:
         for start in range(0, n_batch, step):
             stop = min(start + step, n_batch)
             terms = self._terms(values, start, stop)
-            top = terms.max(axis=-1, keepdims=True)
-            top[np.isneginf(top)] = 0.0
+            top = np.maximum(_over_last(np.maximum, terms), _LEAST)[..., None]
             np.exp(terms - top, out=terms)
-            total = terms.sum(axis=-1, keepdims=True)
+            total = _over_last(np.add, terms)[..., None]
             with np.errstate(divide="ignore", invalid="ignore"):
                 sums[start:stop] = (np.log(total) + top)[..., 0]
                 terms *= self.weights[:, None] / total
@@ -165,6 +165,13 @@ class _Component:
             for f, (order, starts, configurations) in zip(self.factors, self._groups, strict=True):
                 shares[f][start:stop, configurations] += np.add.reduceat(flat[:, order], starts, axis=1)
         return sums
+
+
+def _over_last(operation: np.ufunc, terms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The reduction over the last axis; by whole arrays where it is short: the same bits in a tenth of the time."""
+    if terms.shape[-1] > 4 or terms.size < 500:
+        return np.asarray(operation.reduce(terms, axis=-1))
+    return reduce(operation, (terms[..., k] for k in range(terms.shape[-1])))
 
 
 class LogisticLikelihood:

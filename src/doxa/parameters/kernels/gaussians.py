@@ -308,7 +308,7 @@ class Student:
         noise = solve_triangular(self.cholesky, (thetas - self.mean).T, lower=True, check_finite=False)
         return np.asarray((noise**2).sum(axis=0))
 
-    @property
+    @cached_property
     def _log_peak(self) -> float:
         d, df = self.mean.size, self.df
         spread = float(np.log(np.diag(self.cholesky)).sum())

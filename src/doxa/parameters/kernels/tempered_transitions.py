@@ -156,7 +156,7 @@ class SmoothTempered(Tempered):
 
 def at_power(target: Target, beta: float, reference: GaussianProposal | Reference | None = None) -> Tempered:
     """The tempered target; with a gradient if ``target`` has one."""
-    kind = SmoothTempered if isinstance(target, SmoothTarget) else Tempered
+    kind = SmoothTempered if hasattr(target, "value_and_gradient") else Tempered  # a Protocol takes 12 us
     return kind(target, beta, reference)
 
 
