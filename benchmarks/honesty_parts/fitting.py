@@ -54,23 +54,33 @@ def fitted(title: str, rows: Codes, scale: float | None, seed: int, p_hidden: fl
 
 def log_joint(rows: Codes, scale: float, p_hidden: float | None) -> Callable[[Floats], Floats]:
     """Log of prior density times likelihood of the child, at coefficients of shape (n, d)."""
-    patterns, counts = np.unique(rows, axis=0, return_counts=True)
-    seen = np.hstack([np.ones((len(patterns), 1)), 2.0 * patterns[:, :-1] - 1])
-    sign = 2.0 * patterns[:, -1] - 1
+    patterns, place = np.unique(rows[:, :-1], axis=0, return_inverse=True)
+    seen = np.hstack([np.ones((len(patterns), 1)), 2.0 * patterns - 1])
+    counts = np.zeros((len(patterns), 2))
+    np.add.at(counts, (place.ravel(), rows[:, -1]), 1)
 
     def log_density(theta: Floats) -> Floats:
         d = theta.shape[1]
         logs = -0.5 * (theta**2).sum(axis=1) / scale**2 - d * np.log(scale * np.sqrt(2 * np.pi))
-        for x, s, count in zip(seen, sign, counts, strict=True):
+        for x, (zeros, ones) in zip(seen, counts, strict=True):
+            z = theta[:, : len(x)] @ x
             if p_hidden is None:
-                logs = logs + count * log_logistic(s * (theta @ x))
-            else:
-                z = theta[:, :-1] @ x
-                off, on = log_logistic(s * (z - theta[:, -1])), log_logistic(s * (z + theta[:, -1]))
-                logs = logs + count * np.logaddexp(np.log1p(-p_hidden) + off, np.log(p_hidden) + on)
+                logs += (zeros + ones) * log_logistic(z) - zeros * z  # log p(0) is log p(1) - z
+                continue
+            low, high = z - theta[:, -1], z + theta[:, -1]
+            off, on = np.log1p(-p_hidden) + log_logistic(low), np.log(p_hidden) + log_logistic(high)
+            if ones:
+                logs += ones * _log_sum(off, on)
+            if zeros:
+                logs += zeros * _log_sum(off - low, on - high)
         return logs
 
     return log_density
+
+
+def _log_sum(a: Floats, b: Floats) -> Floats:
+    """log(exp(a) + exp(b)), of numbers that are finite."""
+    return np.maximum(a, b) - log_logistic(np.abs(a - b))
 
 
 def quasi_separated_rows(both: int, ones: int, zeros: int) -> Codes:
