@@ -58,17 +58,15 @@ def simulate_pairs(draws: NetworkDraws, *, intervene: bool = False, rows: int = 
     rng = np.random.default_rng(np.random.SeedSequence(draws.entropy, spawn_key=(_STREAM, int(intervene))))
     both = np.zeros((_BATCHES, starts[-1], starts[-1]), dtype=np.float32)  # exact up to 16 million
     for batch, members in enumerate(np.array_split(chosen, _BATCHES)):
-        for t in members.tolist():
-            set_column = rng.integers(n, size=each) if intervene else np.full(each, -1)
-            codes = _simulate(draws, t, set_column, rng)
-            one_hot = np.zeros((each, starts[-1]), dtype=np.float32)
-            one_hot[np.arange(each)[:, None], codes + starts[:-1]] = 1
-            given = one_hot
+        codes = np.zeros((n, len(members), each), dtype=np.intp)
+        which = np.zeros((len(members), each), dtype=np.intp)
+        for at, t in enumerate(members.tolist()):
             if intervene:
-                given = np.zeros_like(one_hot)
-                at = starts[set_column] + codes[np.arange(each), set_column]
-                given[np.arange(each), at] = 1
-            both[batch] += one_hot.T @ given
+                which[at] = rng.integers(n, size=each)
+            codes[:, at] = _simulate(draws, t, each, which[at] if intervene else None, rng)
+        y = (codes.reshape(n, -1) + starts[:-1, None]).T
+        x = np.take_along_axis(y, which.reshape(-1, 1), axis=1) if intervene else y
+        both[batch] = _together(y, starts[-1], x, starts[-1])
     # x is itself in every row that has it
     return _shares(both, np.stack([np.diagonal(batch) for batch in both]), starts, starts, len(chosen), each)
 
@@ -102,28 +100,25 @@ def simulate_number_pairs(draws: GaussianDraws, bars: Cells, levels: Cells, *, i
     both = np.zeros((_BATCHES, n_y, n_x), dtype=np.float32)  # exact up to 16 million
     total = np.zeros((_BATCHES, n_x), dtype=np.float64)
     for batch, members in enumerate(np.array_split(chosen, _BATCHES)):
-        for t in members.tolist():
+        codes, numbers = np.zeros((len(members), each, n), dtype=np.int16), np.zeros((len(members), each, n))
+        which = np.zeros((len(members), each), dtype=np.intp)
+        for at, t in enumerate(members.tolist()):
             made: dict[int, tuple[NDArray[np.intp], NDArray[Any]]] = {}
-            which = rng.integers(n, size=each)
+            which[at] = rng.integers(n, size=each)
             for j in range(n if intervene else 0):
-                own = np.flatnonzero(which == j)
+                own = np.flatnonzero(which[at] == j)
                 uniform = rng.random(len(own))
                 made[j] = (own, (uniform * draws.n_states[j]).astype(np.int16))
                 if draws.is_number[j]:
-                    at = np.searchsorted(weight[j], uniform * weight[j][-1], side="right").clip(0, len(seen[j]) - 1)
-                    made[j] = (own, draws.on_scale([j], seen[j][at][:, None])[:, 0])
-            codes, numbers = draws.all[t].draw_cells(each, rng, made)
-            numbers = draws.restored(numbers)
-            y, x = np.zeros((each, n_y), dtype=np.float32), np.zeros((each, n_x), dtype=np.float32)
-            row = np.arange(each)
-            y[row[:, None], bars.of(codes, numbers)] = 1
-            level = levels.of(codes, numbers)
-            if intervene:
-                x[row, level[row, which]] = 1
-            else:
-                x[row[:, None], level] = 1
-            both[batch] += y.T @ x
-            total[batch] += x.sum(axis=0)
+                    one = np.searchsorted(weight[j], uniform * weight[j][-1], side="right").clip(0, len(seen[j]) - 1)
+                    made[j] = (own, draws.on_scale([j], seen[j][one][:, None])[:, 0])
+            codes[at], numbers[at] = draws.all[t].draw_cells(each, rng, made)
+        states, values = codes.reshape(-1, n), draws.restored(numbers.reshape(-1, n))
+        x = levels.of(states, values)
+        if intervene:
+            x = np.take_along_axis(x, which.reshape(-1, 1), axis=1)
+        both[batch] = _together(bars.of(states, values), n_y, x, n_x)
+        total[batch] = np.bincount(x.ravel(), minlength=n_x)
     y_starts, x_starts = (np.cumsum((0, *cells.sizes)) for cells in (bars, levels))
     return _shares(both, total, y_starts, x_starts, len(chosen), each)
 
@@ -155,19 +150,35 @@ def _shares(
     return PairAnswers(y_starts, x_starts, probability, mcse, summed / n_rows, n_networks, n_rows)
 
 
-def _simulate(draws: NetworkDraws, t: int, set_column: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Rows from one network, parents first; in each, one column may be set to a random state."""
-    parents = draws.parents[t]
-    n_rows = len(set_column)
-    codes = np.zeros((n_rows, len(parents)), dtype=np.int64)
-    for node in _parents_first(parents):
-        uniform = rng.random(n_rows)
-        table = np.exp(draws.log_table(t, node, False))
-        below = np.cumsum(table, axis=-1)[..., :-1]  # the last state takes what is left
-        own = below[tuple(codes[:, j] for j in parents[node])] if parents[node] else below
-        codes[:, node] = (uniform[:, None] >= own).sum(axis=1)
-        is_set = set_column == node
-        codes[is_set, node] = (uniform[is_set] * table.shape[-1]).astype(np.int64)
+def _together(y: NDArray[np.intp], n_y: int, x: NDArray[np.intp], n_x: int) -> NDArray[Any]:
+    """Rows that have both of two cells, [y, x]; each row lists the cells that it has."""
+    if x.shape[1] == 1:
+        return np.bincount((y * n_x + x).ravel(), minlength=n_y * n_x).reshape(n_y, n_x)
+    has_x = _one_hot(x, n_x)
+    return np.asarray((has_x if y is x else _one_hot(y, n_y)).T @ has_x)
+
+
+def _one_hot(cells: NDArray[np.intp], n_cells: int) -> NDArray[np.float32]:
+    found = np.zeros((len(cells), n_cells), dtype=np.float32)
+    found[np.arange(len(cells))[:, None], cells] = 1
+    return found
+
+
+def _simulate(
+    draws: NetworkDraws, t: int, n_rows: int, set_column: NDArray[np.intp] | None, rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """Columns from one network, parents first; in each row, one of them may be set to a random state."""
+    parents, n_states = draws.parents[t], draws.n_states
+    codes = np.zeros((len(parents), n_rows), dtype=np.intp)
+    for node, uniform in zip(_parents_first(parents), rng.random(codes.shape), strict=True):
+        table = np.exp(draws.log_table(t, node, False)).reshape(-1, n_states[node])
+        row = np.zeros(n_rows, dtype=np.intp)
+        for j in parents[node]:
+            row = row * n_states[j] + codes[j]
+        below = table.cumsum(axis=1).T[:-1, row]  # the last state takes what is left
+        codes[node] = np.count_nonzero(uniform >= below, axis=0)
+        if set_column is not None:
+            np.copyto(codes[node], (uniform * n_states[node]).astype(np.intp), where=set_column == node)
     return codes
 
 
