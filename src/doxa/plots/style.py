@@ -142,12 +142,10 @@ def _indexed(pixels: NDArray[np.uint8], rare: NDArray[Any]) -> tuple[NDArray[np.
     apart = np.stack([colours >> 16, colours >> 8 & 255, colours & 255], axis=1)
     frequent = np.argsort(-counts, kind="stable")[: 256 - len(rare)]
     palette = np.concatenate([apart[frequent], rare[:_RARE]])
-    nearest = np.zeros(len(apart), dtype=np.uint8)
-    least = np.full(len(apart), np.iinfo(np.int64).max)
-    for number, colour in enumerate(palette):
-        distance = ((apart - colour) ** 2).sum(axis=1)
-        nearest[distance < least] = number
-        least = np.minimum(least, distance)
+    corners = palette.astype(np.float32)  # exact: squares are below 200,000
+    squares = (corners**2).sum(axis=1)
+    parts = np.array_split(apart.astype(np.float32), len(apart) // 10_000 + 1)
+    nearest = np.concatenate([(squares - 2 * part @ corners.T).argmin(axis=1) for part in parts]).astype(np.uint8)
     return nearest[kind].reshape(pixels.shape[:2]), palette
 
 
