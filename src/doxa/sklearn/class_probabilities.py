@@ -95,7 +95,8 @@ class ClassProbabilities(RowProbabilities):
         kept = np.empty(n, dtype=np.bool_)
         work = _Work(within, n_missing_cells, kept, stack, tilt, joint, room_for_parts(n, n, _LIMIT))
         probabilities = np.empty((len(codes), int(sizes[-1])))
-        _average_classes(np.ascontiguousarray(codes), sizes, self._networks, work, probabilities)
+        networks = _Networks(*map(_to_be_read, self._networks))
+        _average_classes(np.ascontiguousarray(codes), sizes, networks, work, probabilities)
         for i in np.flatnonzero(np.isnan(probabilities[:, 0])).tolist():
             probabilities[i] = self._by_elimination(codes[i])
         return probabilities
@@ -107,6 +108,13 @@ class ClassProbabilities(RowProbabilities):
         weight = np.exp(log_weight - log_weight.max())
         averaged = weight @ found[:, -self.draws.n_states[-1] :]
         return np.asarray(averaged / averaged.sum())
+
+
+def _to_be_read(array: NDArray[Any]) -> NDArray[Any]:
+    """A view that nothing writes through, as of an array on the disk: one form of array is compiled for, not two."""
+    view = np.asarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
 def class_probabilities(known: ClassProbabilities, codes: NDArray[np.int64]) -> Floats:
