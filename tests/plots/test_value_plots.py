@@ -139,8 +139,10 @@ def test_a_written_picture_has_a_palette_and_the_same_bytes_each_time(tmp_path):
 
     figure, axes = panels(1, 1, width=4)
     plot_curves([1, 2, 3], {look.colour: [1, 2, k] for k, look in enumerate(LOOKS)}, ax=axes[0, 0])
+    canvas = figure.canvas
     path = save_png(figure, tmp_path / "a.png")
     assert path == tmp_path / "a.png"
+    assert (figure.canvas, figure.dpi) == (canvas, 100)
     assert path.read_bytes() == save_png(figure, str(tmp_path / "b.png")).read_bytes()
     image = Image.open(path)
     assert image.mode == "P"

@@ -6,7 +6,6 @@ What is told by colour is told by the line or the mark as well, so that a pictur
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -123,9 +122,7 @@ def save_png(figure: Figure, path: str | os.PathLike[str], *, dpi: float = 90.0)
     """
     from PIL import Image  # which matplotlib needs, so it is there
 
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    image = Image.open(buffer).convert("RGB")
+    image = Image.fromarray(_drawn(figure, dpi)).convert("RGB")
     covering = image.quantize(_RARE, method=Image.Quantize.MAXCOVERAGE).getpalette() or []
     places, palette = _indexed(np.asarray(image), np.reshape(covering, (-1, 3)))
     small = Image.fromarray(places)
@@ -133,6 +130,21 @@ def save_png(figure: Figure, path: str | os.PathLike[str], *, dpi: float = 90.0)
     target = Path(path)
     small.save(target, "PNG", optimize=True)
     return target
+
+
+def _drawn(figure: Figure, dpi: float) -> NDArray[np.uint8]:
+    """What ``savefig`` writes, shape (height, width, 4), without the rehearsal that it draws before."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    own_canvas, own_dpi = figure.canvas, figure.dpi
+    canvas: Any = FigureCanvasAgg(figure)
+    try:
+        figure.dpi = dpi
+        canvas.draw()
+        return np.array(canvas.buffer_rgba())
+    finally:
+        figure.dpi = own_dpi
+        figure.set_canvas(own_canvas)
 
 
 def _indexed(pixels: NDArray[np.uint8], rare: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
