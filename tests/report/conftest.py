@@ -150,13 +150,13 @@ def alarm() -> Posterior:
 
 @pytest.fixture(scope="session")
 def wide() -> Posterior:
-    """200 nodes, 4 chains."""
+    """200 nodes, 4 chains; few draws, since each has families of its own to draw tables of."""
     rng = np.random.default_rng(8)
     names = tuple(f"column_{j:03d}" for j in range(200))
     parents = [rng.choice(np.arange(max(0, j - 12), j), min(j, int(rng.integers(0, 3))), False) for j in range(200)]
     dag = Dag.from_edges([(names[i], names[j]) for j, own in enumerate(parents) for i in own], names)
     table = Table.from_codes(names, [["low", "high"]] * 200, rng.integers(0, 2, size=(300, 200)))
-    return made_up(table, dag, n_draws=200)
+    return made_up(table, dag, n_draws=12)
 
 
 def made_up(table: Table, dag: Dag, n_draws: int, n_chains: int = 4) -> Posterior:
