@@ -255,10 +255,14 @@ class Table:
         """Number of columns, copies of the past not counted: those that can have parents."""
         return self.n_columns if self.slices is None else self.slices.width
 
+    @cached_property
+    def _n_states(self) -> NDArray[np.int64]:
+        return np.array([max(1, len(labels)) for labels in self.states], dtype=np.int64)
+
     @property
     def n_states(self) -> NDArray[np.int64]:
         """Number of states of each column, shape (n_columns,); 1 for a column of numbers."""
-        return np.array([max(1, len(labels)) for labels in self.states], dtype=np.int64)
+        return self._n_states.copy()
 
     @property
     def is_number(self) -> NDArray[np.bool_]:
