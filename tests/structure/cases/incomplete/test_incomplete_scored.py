@@ -258,24 +258,34 @@ def test_joint_proposals_with_their_ratio_the_wrong_way_round_fail_the_same_chec
     assert max(of_edges, of_cells) > z_limit(n)
 
 
-def tempered_run(draws=400):
-    """Rungs that do little but swap: how far edges and cells of the first are from the exact sum, and the limit."""
-    data, limits, exact = case("logistic")
-    move = Tempered(SingleEdge(), (1.0, 0.01), swap_every=1)
+def tempered_run(draws):
+    """Rungs that do little but swap: how far edges and cells of the first are from the exact sum, and the limit.
+
+    Columns are near copies, so that the rungs have graphs of their own.
+    """
+    rng = np.random.default_rng(3)
+    columns = [rng.integers(0, 2, 20)]
+    for _ in range(2):
+        columns.append(np.where(rng.random(20) < 0.85, columns[-1], 1 - columns[-1]))
+    table = Table.from_codes(["a", "b", "c"], [("0", "1")] * 3, np.stack(columns, axis=1))
+    table = with_missing_cells(table, [(0, 1), (4, 1), (4, 2)])
+    data, limits = IncompleteData(table, Logistic(), make_prior(table.names, "uniform")), make_limits(table.names)
+    exact = enumerate_joint(data, limits)
+    move = Tempered(SingleEdge(), (1.0, 0.1), swap_every=1)
     made = sampler_with_cells(data, limits, move, steps=1, joint_proposal=1, block=2, fresh=2)
     trace = sample(made, Schedule(4, draws, 100), seed=SEED, workers=1)
-    assert (trace.info["swapped_0"] > 0.2 * trace.info["swaps_0"]).all()
+    assert (trace.info["swapped_0"] > 0.1 * trace.info["swaps_0"]).all()
     of_edges, of_cells, n = deviations(data, trace, exact, least_ess=50)
     return max(of_edges, of_cells) / z_limit(n)
 
 
 def test_tempered_chains_agree_with_the_exact_sum():
-    assert tempered_run() < 1.0
+    assert tempered_run(800) < 1.0
 
 
 def test_swaps_that_are_always_accepted_fail_the_same_check(monkeypatch):
     monkeypatch.setattr(tempered_moves, "log_swap_ratio", lambda *_: np.inf)
-    assert tempered_run(1200) > 1.0
+    assert tempered_run(800) > 1.0
 
 
 def posterior_of(name, draws):
