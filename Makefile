@@ -20,7 +20,7 @@ WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba" && export NUMBA_CACH
 ifndef TOGETHER
 .NOTPARALLEL:
 endif
-.PHONY: help demo test lint types docs docs-serve collected unit coverage distributions release slow oldest bench experiments format lock clean
+.PHONY: help demo test lint types docs docs-serve collected unit coverage checked distributions release slow oldest bench experiments format lock clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | while IFS='|' read -r name what; do printf '%-27s%s\n' "  $$name" "$$what"; done
@@ -63,11 +63,15 @@ coverage: .venv/.ready ## the same, and the share of the lines that they run: 90
 distributions: .venv/.ready ## build the wheel and the source distribution, install and try both in a clean environment
 	$(BIN)/python scripts/check_distributions.py
 
-release: coverage ## the same with every supported Python that is on this machine
+release: coverage checked ## the same with every supported Python that is on this machine
 	$(BIN)/python scripts/check_distributions.py --every-python
 
 slow: .venv/.ready ## the long statistical checks
 	$(WITH_NUMBA_CACHE) $(BIN)/python -m pytest -m slow -n auto --dist loadfile --durations=10
+
+# machine code of its own: about a third more time than `unit`
+checked: .venv/.ready ## tests, with an error where a compiled function uses an index outside its array
+	NUMBA_CACHE_DIR="$(CURDIR)/.cache/checked" DOXA_CHECK_INDICES=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 # without the README's examples: the digits they print belong to the locked versions
 oldest: .venv-oldest/.ready ## tests with the oldest supported dependencies (needs Python 3.11)

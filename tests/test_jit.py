@@ -386,17 +386,17 @@ def test_what_a_call_gives_is_found_out_once(monkeypatch):
 
 
 def _elements(values, i, j, total):
-    values[i, j, -1] += values[-2, 0, 1] * total[-1]
+    values[i, j, 1] += values[1, 0, 1] * total[2]
     total[0] = values[i - 2, j, 0]
     values[i][j, 0] = 7
     values[1, :, 0] = total[1]
-    return values[i, j, -1]
+    return values[i, j, 1]
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.int16, np.uint8, np.bool_])
 @pytest.mark.parametrize("index", [np.int64, np.int16, np.uint64])
 def test_numbers_of_arrays_are_those_of_numpy(kind, index):
-    """From either end, by signed and unsigned indices of any width, next to slices, and where numbers lie apart."""
+    """By signed and unsigned indices of any width, next to slices, and where numbers lie apart."""
     ours, plain = hot(_elements), compiled(_elements)
     ours._cache = plain._cache = NullCache()
     begin = np.arange(24).reshape(3, 4, 2).astype(kind)
@@ -424,9 +424,62 @@ def test_a_number_of_an_array_is_a_few_instructions(monkeypatch):
         made.compile((types.float64[:, ::1], types.int64))
         return written[0].count("\n")
 
+    monkeypatch.setattr(_compilers, "_IS_CHECKED", False)
     assert lines(hot) < lines(compiled) / 1.5
     monkeypatch.setattr(_compilers, "_ELEMENTS", {})
     assert lines(hot) > lines(compiled) / 1.5
+
+
+_AN_INDEX = """
+import sys
+import numpy as np
+from doxa._jit import hot
+
+@hot
+def read(values, i, j):
+    total = 0.0
+    for k in range(3):
+        total += values[i, j] * k
+    return total
+
+values = np.arange(12.0).reshape(3, 4)
+for at in [(0, 0), (2, 3), (-1, 0), (0, -1), (3, 0), (1, 4)]:
+    try:
+        print(read(values, *at))
+    except IndexError as error:
+        print(*str(error).split()[:5])
+"""
+
+
+def test_where_indices_are_checked_one_outside_is_an_error(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "DOXA_CHECK_INDICES": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", _AN_INDEX], env=environment, check=True, capture_output=True, text=True
+    )
+    rows, columns = "an index of axis 0", "an index of axis 1"
+    assert done.stdout.splitlines() == ["0.0", "33.0", rows, columns, rows, columns]
+
+
+def test_loops_over_indices_that_are_sums_are_done_in_vectors(monkeypatch):
+    """Where a number could count from the end, each place would be asked for by itself."""
+
+    def add(values, begin, other):
+        for k in range(100):
+            values[begin + k] += 2.0 * values[other + k]
+
+    monkeypatch.setattr(_compilers, "_IS_CHECKED", False)
+    ours = hot(add)
+    ours._cache = NullCache()
+    ours.compile((types.float64[::1], types.int64, types.int64))
+    theirs = njit(add)
+    theirs.compile((types.float64[::1], types.int64, types.int64))
+    is_vector = [" x double>" in next(iter(one.inspect_llvm().values())) for one in (ours, theirs)]
+    assert is_vector == [True, False]
+    values = np.arange(300.0)
+    expected = values.copy()
+    ours(values, 200, 0)
+    add(expected, 200, 0)
+    assert np.array_equal(values, expected)
 
 
 def _of_later(value):

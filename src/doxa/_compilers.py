@@ -12,7 +12,9 @@ Compiling is most of what a first answer costs, so not everything is done that N
 - Where the code that Python calls is optimised as a whole, its functions are not optimised one by one before that.
 - What a call gives is found out once, not twice at each place where it stands (`_get_call_type`), and what Numba has
   learned since is asked for once a function, not at each number that is written out (`_QuickTarget`).
-- A number of an array is looked up by a few instructions (`_get_element`).
+- A number of an array is looked up by a few instructions (`_get_element`), and an index is never counted from the end:
+  loops over indices that are sums are then done in vectors, and steps of samplers take some 5% less of the time.  Where
+  ``DOXA_CHECK_INDICES`` is set, an index that is below 0 or too large is an error (``make checked``).
 - Options are compared by what is said, not by all that could be: `_QuickFlags`.
 - The garbage collector rests meanwhile: it would go through all that is being compiled, again and again, for a tenth of
   the time.  And nobody is told of each call of LLVM, of which there are ten thousands.
@@ -23,6 +25,7 @@ from __future__ import annotations
 import functools
 import gc
 import operator
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -42,6 +45,9 @@ from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables
 from doxa.progress import compiling
 
 __all__ = ["ToBranching", "ToCompact", "ToKeptPart", "ToOnce", "ToPart", "ToWhole"]
+
+
+_IS_CHECKED = bool(os.environ.get("DOXA_CHECK_INDICES"))
 
 
 class _Watcher(event.Listener):  # type: ignore[misc]
@@ -259,8 +265,10 @@ def _address(context: CPUContext, sig: Any, builder: Any, array: Any, index: Any
     for axis, kind in enumerate(of_index.types if is_tuple else (of_index,)):
         at, size = builder.extract_value(index, axis) if is_tuple else index, builder.extract_value(shape, axis)
         at = context.cast(builder, at, kind, types.intp if kind.signed else types.uintp)
-        if kind.signed:  # counted from the end, where it is below 0
-            at = builder.select(builder.icmp_signed("<", at, at.type(0)), builder.add(at, size), at)
+        if _IS_CHECKED:
+            with builder.if_then(builder.icmp_unsigned(">=", at, size), likely=False):
+                where = f"an index of axis {axis} of {of_array} is outside, in {builder.function.name}"
+                context.call_conv.return_user_exc(builder, IndexError, (where,))
         place = at if place is None else builder.add(builder.mul(place, size), at)
     return builder.gep(builder.extract_value(array, position("data")), [place])
 

@@ -15,7 +15,7 @@ from doxa.structure.families.logistic.work import LogisticWork, logistic_work
 from support.tables import skewed_table
 
 SOURCES = Path(__file__).parents[2] / "src" / "doxa"
-COMPILERS = {"hot", "inlined", "compiled"}
+COMPILERS = {"branching", "cold", "compact", "compiled", "hot", "inlined"}
 MOST = 8
 
 
@@ -46,6 +46,23 @@ def test_compiled_functions_say_what_they_take_and_return():
 def test_an_argument_without_a_type_is_noticed():
     broken = ast.parse("def f(a: Any, b, c: int, *, d: list[Any]) -> Any: ...").body[0]
     assert untyped(broken) == ["a", "b", "return"]
+
+
+def from_the_end(node):
+    """Indices that say so, as -1 does."""
+    at = [one.slice for one in ast.walk(node) if isinstance(one, ast.Subscript)]
+    at = [one for index in at for one in (index.elts if isinstance(index, ast.Tuple) else [index])]
+    return [ast.unparse(one) for one in at if isinstance(one, ast.UnaryOp) and isinstance(one.op, ast.USub)]
+
+
+def test_compiled_functions_count_indices_from_the_start():
+    """What machine code does not do (`doxa._compilers`); those that are computed are looked at by ``make checked``."""
+    found = {name: from_the_end(node) for name, node in compiled_functions()}
+    assert {name: indices for name, indices in found.items() if indices} == {}
+
+
+def test_an_index_from_the_end_is_noticed():
+    assert from_the_end(ast.parse("def f(a): return a[-1] + a[0, -k] + a[i - 1] + a[1:-1]")) == ["-1", "-k"]
 
 
 def test_a_box_holds_what_its_scorer_was_compiled_for(monkeypatch):

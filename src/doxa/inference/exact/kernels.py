@@ -215,39 +215,35 @@ def _walk(
 @inlined
 def _add_products(numbers: Floats, at: Places, size: int, steps: Places, scale: float) -> None:
     """Add x * y * scale to the target along one axis; steps are 0 or 1."""
-    t_step, x_step, y_step = steps
-    # unsigned: a number that may be negative would count from the end, and such loops are not done in vectors
-    t, x, y, n = np.uint64(at[0]), np.uint64(at[1]), np.uint64(at[2]), np.uint64(size)
+    (t, x, y), (t_step, x_step, y_step) = at, steps
     if t_step == 1:
         if x_step == 1 and y_step == 1:
-            for i in range(n):
+            for i in range(size):
                 numbers[t + i] += numbers[x + i] * scale * numbers[y + i]
         elif x_step == 1:
             factor = numbers[y]
-            for i in range(n):
+            for i in range(size):
                 numbers[t + i] += numbers[x + i] * scale * factor
         elif y_step == 1:
             factor = numbers[x] * scale
-            for i in range(n):
+            for i in range(size):
                 numbers[t + i] += numbers[y + i] * factor
         else:
             term = numbers[x] * scale * numbers[y]
-            for i in range(n):
+            for i in range(size):
                 numbers[t + i] += term
     else:
-        x_by, y_by = np.uint64(x_step), np.uint64(y_step)
-        one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
         a = b = c = d = 0.0  # four sums at a time hide the latency of an addition
-        k = np.uint64(0)
-        while k + four <= n:
-            a += numbers[x + k * x_by] * scale * numbers[y + k * y_by]
-            b += numbers[x + (k + one) * x_by] * scale * numbers[y + (k + one) * y_by]
-            c += numbers[x + (k + two) * x_by] * scale * numbers[y + (k + two) * y_by]
-            d += numbers[x + (k + three) * x_by] * scale * numbers[y + (k + three) * y_by]
-            k += four
-        while k < n:
-            a += numbers[x + k * x_by] * scale * numbers[y + k * y_by]
-            k += one
+        i = 0
+        while i + 4 <= size:
+            a += numbers[x + i * x_step] * scale * numbers[y + i * y_step]
+            b += numbers[x + (i + 1) * x_step] * scale * numbers[y + (i + 1) * y_step]
+            c += numbers[x + (i + 2) * x_step] * scale * numbers[y + (i + 2) * y_step]
+            d += numbers[x + (i + 3) * x_step] * scale * numbers[y + (i + 3) * y_step]
+            i += 4
+        while i < size:
+            a += numbers[x + i * x_step] * scale * numbers[y + i * y_step]
+            i += 1
         numbers[t] += (a + b) + (c + d)
 
 

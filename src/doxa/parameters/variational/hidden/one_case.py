@@ -54,9 +54,9 @@ def see_case(
     beta = np.empty((n_roots, 2))
     for r in range(n_roots):
         beta[r] = state.beta[shape.root[r]]
-    marginal = np.zeros(shape.share_at[-1])
-    probability = np.ones(shape.entry_at[-1])
-    value = np.zeros(shape.entry_at[-1])
+    marginal = np.zeros(shape.share_at[shape.share_at.size - 1])
+    probability = np.ones(shape.entry_at[shape.entry_at.size - 1])
+    value = np.zeros(shape.entry_at[shape.entry_at.size - 1])
     centre, second = np.empty(n_entries), np.empty(n_entries)
     xi, slope = np.ones(n_entries), np.empty(n_entries)
     old_q, old_xi = q.copy(), xi.copy()

@@ -317,7 +317,8 @@ def _count_by_bits(c: int, lists: FamilyLists) -> None:
         at = first_state[column] + state[level]
         if at == first_state[column + 1]:
             level -= 1
-            state[level] += 1  # of level -1: the last place, which nobody reads
+            if level >= 0:
+                state[level] += 1
         elif level < last:
             for w in range(n_words):
                 joined[level + 1, w] = joined[level, w] & of_state[at, w]
