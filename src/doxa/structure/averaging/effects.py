@@ -517,18 +517,19 @@ class _CategoryNetworks:
         families = (*requisite_families(self._draws.parents[t], wanted, (), (of,)), (of, ()))
         if families not in self._parts:
             try:
-                self._parts[families] = self._planned(families, self._budget)
+                program = self._planned(families, self._budget)
+                self._budget.check(program.plan.cost, "all marginals")
             except BudgetError as error:
                 bear = len(families) - 1
                 what = f"the effects of {self._draws.names[of]!r}, on which {bear} nodes bear in some network,"
                 raise BudgetError(what, error.cost, self._budget) from None
+            self._parts[families] = program
         return self._parts[families]
 
     def _planned(self, families: tuple[Family, ...], budget: Budget) -> _Program:
         number = {child: k for k, (child, _) in enumerate(families)}
         scopes = tuple(tuple(number[v] for v in (*group, child)) for child, group in families)
         plan = plan_contraction([self._draws.n_states[child] for child, _ in families], scopes, budget=budget)
-        budget.check(plan.cost, "all marginals")
         return _Program(plan, families, scopes, number)
 
 
