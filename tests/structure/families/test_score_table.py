@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.special import gammaln, logsumexp, xlogy
 
-from doxa.data import Table
+from doxa.data import Table, datasets
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.exact.enumeration import enumerate_posterior, family_score_lists
@@ -141,11 +141,27 @@ def test_larger_sets_are_left_to_growth_where_the_prior_holds_them_down():
     table = mixed_table([2] * 24, 60, seed=1)
     sparse, uniform = (FamilyScores(table, prior=make_prior(table.names, kind)) for kind in ("sparse", "uniform"))
     limits = make_limits(table.names, max_configurations=60, n_states=table.n_states)
-    assert score_table._usual_size(sparse, limits) == 5  # of 32 configurations: all that there are
-    assert score_table._usual_size(sparse, make_limits(table.names)) == 6
-    assert score_table._usual_size(uniform, make_limits(table.names)) == 7
+    assert score_table.usual_size(sparse, limits) == 5  # of 32 configurations: all that there are
+    assert score_table.usual_size(sparse, make_limits(table.names)) == 6
+    assert score_table.usual_size(uniform, make_limits(table.names)) == 7
     required = [(f"x{j}", "x8") for j in range(7)]
-    assert score_table._usual_size(sparse, make_limits(table.names, required=required)) == 7
+    assert score_table.usual_size(sparse, make_limits(table.names, required=required)) == 7
+
+
+def test_few_families_of_votes_give_the_lists_that_all_give():
+    """What is listed for completions of missing cells: of 17 columns sets of up to five parents, and those that grow."""
+    votes = datasets.load("house_votes")
+    codes = np.maximum(votes.codes[votes.row_index], 0)
+    table = Table.from_codes(votes.names, votes.states, codes)
+    scores = FamilyScores(table, prior=make_prior(table.names, "sparse"))
+    limits = make_limits(table.names, max_configurations=table.n_rows, n_states=table.n_states)
+    every = build_score_table(scores, limits, keep_within=6.0)
+    size = score_table.usual_size(scores, limits, 2**17)
+    assert (size, every.info.max_size) == (5, 8)
+    few = build_score_table(scores, limits, max_size=size, keep_within=6.0)
+    assert few.info.n_computed < every.info.n_computed / 5
+    assert families(few, 17) == families(every, 17)
+    assert families(build_score_table(scores, limits, max_size=2, keep_within=6.0), 17) != families(every, 17)
 
 
 def test_of_the_large_sets_those_that_gain_most_are_kept():

@@ -49,7 +49,7 @@ from doxa.structure.families.pruned_sets import (
 )
 from doxa.structure.limits import Limits
 
-__all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table"]
+__all__ = ["ScoreTable", "ScoreTableInfo", "build_score_table", "usual_size"]
 
 _ROW_VISITS = 34_000_000_000  # families times distinct rows: some ten to fifteen seconds on one core
 _WORK = 12_000_000  # as `family_cost` counts it: some ten seconds on one core
@@ -157,7 +157,7 @@ def build_score_table(
     >>> table.info.n_computed, table.info.n_kept
     (192, 46)
     """
-    max_size = _usual_size(scores, limits) if max_size is None else check_whole("max_size", max_size, 0)
+    max_size = usual_size(scores, limits) if max_size is None else check_whole("max_size", max_size, 0)
     most_large = None if most_large is None else check_whole("most_large", most_large, 0)
     keep_within, extend_within = _nats("keep_within", keep_within), _nats("extend_within", extend_within)
     budget = _budget(scores, None if max_families is None else check_whole("max_families", max_families, 1))
@@ -165,8 +165,8 @@ def build_score_table(
         return _Builder(scores, limits, max_size, budget, keep_within, extend_within, most_large, order, pool).build()
 
 
-def _usual_size(scores: FamilyScores, limits: Limits) -> int:
-    """The largest number of parents up to which all families are computed in some seconds."""
+def usual_size(scores: FamilyScores, limits: Limits, most_families: int = _MOST_FAMILIES) -> int:
+    """The largest number of parents, at least 3, up to which all families are no more and take no more than seconds."""
     n, n_rows, score = scores.n_nodes, len(scores.data[1]), scores.score
     nodes = list_nodes(limits, n)
     largest = max(len(node.required) + node.most_free for node in nodes)
@@ -182,7 +182,7 @@ def _usual_size(scores: FamilyScores, limits: Limits) -> int:
         families, sets = families + made, sets + math.comb(n, more)
         work += made * score.cost(more, n_rows)
         visits = (sets + math.comb(n, more + 1)) * max(n_rows, 100) if score.is_counted else 0
-        if families > _MOST_FAMILIES or visits > _MOST_VISITS or (work > _WORK / 8 and not score.is_counted):
+        if families > most_families or visits > _MOST_VISITS or (work > _WORK / 8 and not score.is_counted):
             break
         if score.is_counted and more > enough and families > _FEW_FAMILIES:
             break
