@@ -38,8 +38,9 @@ lint: .venv/.ready ## style and format
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m ruff format --check .
 
+# without searches for garbage, a quarter of its time: 2 GB in place of 1
 types: .venv/.ready ## mypy, strict
-	$(BIN)/python -m mypy
+	$(BIN)/python -c "import gc; gc.disable(); gc.enable = int; from mypy.main import main; main()"
 
 docs: .venv/.ready ## build the documentation site into site/, from an empty folder, and check every link
 	rm -rf site

@@ -7,9 +7,11 @@ What is ours is in ``doxa_site``: the order of the pages, the reference pages, m
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 
+gc.disable()  # nearly all of a site lives until it is written: to look for garbage took a quarter of the time
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
@@ -23,7 +25,6 @@ release = version = doxa.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "numpydoc",
     "doxa_site.docstrings",
     "doxa_site.pages",
     "doxa_site.mathematics",

