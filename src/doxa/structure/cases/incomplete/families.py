@@ -31,9 +31,12 @@ __all__ = [
     "config_of",
     "count_all",
     "families_of",
+    "lay_out",
     "log_of_counts",
     "needs_recount",
+    "no_families",
     "recount",
+    "with_room",
 ]
 
 _DENSE = 4096  # configurations: a slot for each up to here
@@ -75,22 +78,28 @@ def families_of(parents: NDArray[np.uint64], completion: Completion, rule: Rule)
     rule : Rule
         Of `BDeu` or `K2`.
     """
-    n = len(parents)
-    n_edges = int(np.bitwise_count(parents).sum())
-    n_rows = completion.columns.shape[1]
-    order, rank, slots, first_key, first_count, used = np.zeros((6, n), dtype=np.int64)
-    parent_first, child_first = np.zeros((2, n + 1), dtype=np.int64)
-    parent, stride, child, child_stride = np.zeros((4, n_edges), dtype=np.int64)
-    prior_cell, prior_config = np.zeros((2, n))
-    none = np.zeros(0, dtype=np.int64)
-    families = Families(
-        parent_first, parent, stride, child_first, child, child_stride, order, rank, slots, np.zeros(n, dtype=np.bool_),
-        first_key, first_count, used, prior_cell, prior_config, none, none,
-    )  # fmt: skip
-    n_keys, n_counts = _lay_out(parents, completion.n_states, rule, n_rows, families)
-    families = families._replace(keys=np.empty(n_keys, dtype=np.int64), counts=np.empty(n_counts, dtype=np.int64))
+    families = no_families(len(parents), int(np.bitwise_count(parents).sum()))
+    families = with_room(families, *lay_out(parents, completion, rule, families))
     count_all(completion, families)
     return families
+
+
+def no_families(n_nodes: int, most_edges: int) -> Families:
+    """Space for the families of graphs of up to so many edges, but for keys and counts."""
+    order, rank, slots, first_key, first_count, used = np.zeros((6, n_nodes), dtype=np.int64)
+    parent_first, child_first = np.zeros((2, n_nodes + 1), dtype=np.int64)
+    parent, stride, child, child_stride = np.zeros((4, most_edges), dtype=np.int64)
+    prior_cell, prior_config = np.zeros((2, n_nodes))
+    none = np.zeros(0, dtype=np.int64)
+    return Families(
+        parent_first, parent, stride, child_first, child, child_stride, order, rank, slots,
+        np.zeros(n_nodes, dtype=np.bool_), first_key, first_count, used, prior_cell, prior_config, none, none,
+    )  # fmt: skip
+
+
+def with_room(families: Families, n_keys: int, n_counts: int) -> Families:
+    """The same with room for so many keys and counts, which are left as they come."""
+    return families._replace(keys=np.empty(n_keys, dtype=np.int64), counts=np.empty(n_counts, dtype=np.int64))
 
 
 @hot
@@ -103,9 +112,9 @@ def _random_factor(child: int, parent: int) -> int:
 
 
 @branching
-def _lay_out(parents: Words, n_states: Ints, rule: Rule, n_rows: int, families: Families) -> tuple[int, int]:
+def lay_out(parents: Words, completion: Completion, rule: Rule, families: Families) -> tuple[int, int]:
     """Fill all but keys and counts; return how many of these there must be."""
-    n = parents.shape[0]
+    n, n_rows, n_states = parents.shape[0], completion.columns.shape[1], completion.n_states
     n_keys, n_counts, edge = 0, 0, 0
     families.child_first[:] = 0
     for node in range(n):

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._jit import hot
-from doxa.arrays import Floats, Words
+from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import (
     MOST_JOINT,
     RowWork,
@@ -37,11 +37,15 @@ from doxa.structure.cases.incomplete.families import (
     add_case,
     case_probability,
     config_of,
-    families_of,
+    count_all,
+    lay_out,
     log_of_counts,
+    no_families,
+    with_room,
 )
-from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
+from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of
 from doxa.structure.cases.incomplete.sweep import draw_place
+from doxa.structure.families.counting import Rule
 from doxa.structure.priors import family_log_prior
 
 __all__ = ["log_summed"]
@@ -72,15 +76,41 @@ def log_summed(
     """
     missing_cells = data.missing_cells
     completion = completion_of(missing_cells, np.zeros(missing_cells.n_missing, dtype=np.int16))
-    work, prior = row_work(missing_cells.n_states), data.prior.arrays
-    found = np.empty(len(parents))
-    for k, graph in enumerate(parents):
-        if cells is not None:
-            put_cells(completion, missing_cells, cells[k])
-        families = families_of(np.ascontiguousarray(graph), completion, data.rule)
-        found[k] = _put_in(completion, families, work, cells is None, rng)
-        found[k] += _log_prior(graph, prior)
+    work, graphs = row_work(missing_cells.n_states), np.ascontiguousarray(parents)
+    values = np.zeros((len(graphs), 0), dtype=np.int16) if cells is None else np.asarray(cells, dtype=np.int16)
+    if cells is not None and missing_cells.shared is not None:
+        values = values[:, missing_cells.shared.owner]
+    given = graphs, np.ascontiguousarray(values), missing_cells.row, missing_cells.column
+    families = no_families(data.n_nodes, int(np.bitwise_count(graphs).sum(axis=(1, 2)).max(initial=0)))
+    found, rules = np.empty(len(graphs)), (data.rule, data.prior.arrays)
+    done, n_keys, n_counts = 0, 0, 0
+    while done < len(graphs):
+        done, n_keys, n_counts = _sum_graphs(done, given, rules, completion, families, work, found, rng)
+        families = with_room(families, n_keys, n_counts)
     return found
+
+
+Given = tuple[NDArray[np.uint64], NDArray[np.int16], Ints, Ints]  # graphs, values of cells or none, rows and columns
+Rules = tuple[Rule, tuple[Floats, Floats]]  # of scores, and of the prior of graphs
+
+
+@hot
+def _sum_graphs(
+    first: int, given: Given, rules: Rules, completion: Completion, families: Families, work: RowWork, found: Floats,
+    rng: np.random.Generator,
+) -> tuple[int, int, int]:  # fmt: skip
+    """`log_summed` from the graph with this number to one whose counts want more room; its number, and the room."""
+    (graphs, values, rows, columns), (rule, prior) = given, rules
+    fresh = values.shape[1] == 0
+    for k in range(first, found.size):
+        for cell in range(values.shape[1]):
+            set_cell(rows[cell], columns[cell], values[k, cell], completion)
+        n_keys, n_counts = lay_out(graphs[k], completion, rule, families)
+        if n_keys > families.keys.size or n_counts > families.counts.size:
+            return k, max(n_keys, families.keys.size), max(n_counts, families.counts.size)
+        count_all(completion, families)
+        found[k] = _put_in(completion, families, work, fresh, rng) + _log_prior(graphs[k], prior)
+    return found.size, 0, 0
 
 
 @hot
