@@ -208,7 +208,7 @@ class IncompleteSampler(CellsSampler):
             proposals of cells, ``joint_proposed`` and ``joint_accepted`` changes of graph and cells together.
         """
         lists, joint_proposals = None, None
-        if not self.limits.one_graph and (self.move.uses_table or self.joint_proposals):
+        if (self.move.uses_table or self.joint_proposals) and not self.limits.one_graph:
             lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
             if self.joint_proposals:
                 joint_proposals = JointProposals(
