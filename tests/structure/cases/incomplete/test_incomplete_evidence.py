@@ -73,12 +73,12 @@ def test_estimates_of_each_graph_are_without_bias():
 @pytest.mark.parametrize("prior", ["sparse", "uniform"])
 def test_the_log_marginal_likelihood_is_that_of_listing(prior):
     table = with_missing_cells(skewed_table(4, 40, seed=2), [(0, 0), (0, 2), (3, 1), (7, 3), (9, 0), (9, 1)])
-    z = []
-    for seed in range(3):
-        made = doxa.learn(table, prior=prior, seed=seed, draws=400)
+    runs, z = [doxa.learn(table, prior=prior, seed=seed, draws=400) for seed in range(3)], []
+    options = runs[0].options
+    listed = enumerate_joint(IncompleteData(table, options.score, options.structure_prior))
+    exact = listed.log_evidence - log_sum_over_dags(prior_weights(options))
+    for made in runs:
         found = made.log_marginal_likelihood
-        listed = enumerate_joint(IncompleteData(table, made.options.score, made.options.structure_prior))
-        exact = listed.log_evidence - log_sum_over_dags(prior_weights(made.options))
         z.append((found.value - exact) / found.mcse)
         assert 0 < found.mcse < 0.05
     assert np.abs(z).max() < 4
@@ -87,14 +87,15 @@ def test_the_log_marginal_likelihood_is_that_of_listing(prior):
 def test_baselines_are_drawn_with_their_cells(monkeypatch):
     table = blanked(skewed_table(6, 200, seed=3), 0.1, 1)
     made = doxa.learn(table, seed=1, draws=800)
-    baselines = [made.baseline(seed=seed) for seed in range(1, 6)]
-    assert any(baseline.agrees for baseline in baselines)
+    baselines = {seed: made.baseline(seed=seed) for seed in range(1, 6)}
+    told = [seed for seed, baseline in baselines.items() if baseline.agrees]
+    assert told
     # some edges only graphs of large weight have; by the weights' own variance one of ten samples disagreed
-    assert not any(baseline.agrees is False for baseline in baselines)
-    assert max(baseline.sample.ess for baseline in baselines) > 800
+    assert not any(baseline.agrees is False for baseline in baselines.values())
+    assert max(baseline.sample.ess for baseline in baselines.values()) > 800
     again = doxa.learn(table, seed=2, draws=400).log_marginal_likelihood
     one = made.log_marginal_likelihood
     assert abs(one.value - again.value) < 4 * np.hypot(one.mcse, again.mcse)
     twin = doxa.learn(table, seed=1, prior="uniform", draws=200)
     monkeypatch.setitem(made.__dict__, "edge_diagnostics", twin.edge_diagnostics)  # chains of another prior
-    assert any(made.baseline(seed=seed).agrees is False for seed in range(1, 6))
+    assert made.baseline(seed=told[0]).agrees is False
