@@ -500,7 +500,7 @@ def test_chains_from_everywhere_soon_agree():
 
     def between(**options):
         sampler = ScoredCellsSampler(data, limits, **options)
-        edges = unpack_rows(sample(sampler, Schedule(4, 100, 100), seed=1, workers=1)["rows"], 12)
+        edges = unpack_rows(sample(sampler, Schedule(4, 50, 50), seed=1, workers=1)["rows"], 12)
         return float(edges.mean(axis=1).std(axis=0, ddof=1).mean())
 
     assert between() < 0.06
