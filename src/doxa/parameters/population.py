@@ -181,13 +181,15 @@ def _step(mixture: Mixture, thetas: Floats, log_weights: Floats, wide: Student |
     weights = np.exp(log_weights - log_weights.max())
     weights = np.minimum(weights, np.sqrt(weights.size) * weights.mean())  # one draw must not become a component
     weights /= weights.sum()
-    terms = np.stack([component.log_density(thetas) for component in mixture.components])
+    components = _components(mixture)
+    distances = [component.distances(thetas) for component in components]
+    terms = np.stack([component.log_density_at(far) for component, far in zip(components, distances, strict=True)])
     terms += np.log(np.asarray(mixture.weights))[:, None]
     shares = np.exp(terms - logsumexp(terms, axis=0)) * weights
     mass = shares.sum(axis=1)
     components = [
-        _refit(component, thetas, share) if total * len(thetas) > 2 * thetas.shape[1] else component
-        for component, share, total in zip(_components(mixture), shares, mass, strict=True)
+        _refit(component, thetas, far, share) if total * len(thetas) > 2 * thetas.shape[1] else component
+        for component, far, share, total in zip(components, distances, shares, mass, strict=True)
     ]
     mass = np.maximum(mass, _LEAST_WEIGHT)
     if wide is not None:
@@ -201,9 +203,9 @@ def _components(mixture: Mixture) -> list[Student]:
     return components
 
 
-def _refit(component: Student, thetas: Floats, shares: Floats) -> Student:
+def _refit(component: Student, thetas: Floats, distances: Floats, shares: Floats) -> Student:
     d = thetas.shape[1]
-    scaled = shares * component.pulls(thetas)
+    scaled = shares * component.pulls_at(distances)
     mean = scaled @ thetas / scaled.sum()
     residual = thetas - mean
     scale = (residual * scaled[:, None]).T @ residual / shares.sum()
