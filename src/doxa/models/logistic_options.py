@@ -289,7 +289,7 @@ def _theta(node: str, value: Any, labels: tuple[str, ...], is_root: bool) -> NDA
         )
     if not np.isfinite(array).all():
         raise ArgumentError(f"{label} contains NaN or infinity; every entry must be finite")
-    if is_root and ((array < 0) | (array > 1)).any():
+    if is_root and array.size and not 0 <= array.min() <= array.max() <= 1:
         wrong = array[(array < 0) | (array > 1)][0]
         raise ArgumentError(f"{label} contains {wrong:g}; P({node} = 1) lies from 0 to 1")
     return array

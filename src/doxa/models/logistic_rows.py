@@ -103,6 +103,10 @@ class _Complete:
     configurations: NDArray[np.intp]  # those that occur, and how often
     weights: NDArray[np.float64]
 
+    def log_probability(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Log probability of all of them, shape (n_batch,), from the factor's ``values`` at each configuration."""
+        return np.asarray(values.T.take(self.configurations, axis=0).T @ self.weights)
+
 
 @dataclass(frozen=True)
 class _Component:
@@ -129,7 +133,7 @@ class _Component:
         terms = np.zeros((stop - start, *self.index[0].shape))
         for f, index in zip(self.factors, self.index, strict=True):
             part = values[f] if len(values[f]) == 1 else values[f][start:stop]
-            terms += part[:, index]
+            terms += part.take(index, axis=1)
         return terms
 
     def log_sums(self, values: Sequence[NDArray[np.float64]], n_batch: int) -> NDArray[np.float64]:
@@ -163,7 +167,7 @@ class _Component:
                 terms *= self.weights[:, None] / total
             flat = terms.reshape(stop - start, -1)
             for f, (order, starts, configurations) in zip(self.factors, self._groups, strict=True):
-                shares[f][start:stop, configurations] += np.add.reduceat(flat[:, order], starts, axis=1)
+                shares[f][start:stop, configurations] += np.add.reduceat(flat.take(order, axis=1), starts, axis=1)
         return sums
 
 
@@ -224,7 +228,7 @@ class LogisticLikelihood:
         values = [bound.log_values(checked) for bound in self._bound]
         total = np.zeros(n_batch or 1)
         for value, complete in zip(values, self._complete, strict=True):
-            total += value[:, complete.configurations] @ complete.weights
+            total += complete.log_probability(value)
         for component in self._components:
             total += component.log_sums(values, n_batch or 1) @ component.weights
         return float(total[0]) if n_batch is None else total
@@ -291,7 +295,7 @@ class LogisticLikelihood:
         values = [bound.log_values(checked) for bound in self._bound]
         total, shares = np.zeros(n), []
         for value, complete in zip(values, self._complete, strict=True):
-            total += value[:, complete.configurations] @ complete.weights
+            total += complete.log_probability(value)
             share = np.zeros((n, value.shape[1]))
             share[:, complete.configurations] = complete.weights
             shares.append(share)

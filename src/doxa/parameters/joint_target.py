@@ -126,7 +126,7 @@ class JointTarget:
         """As `Packing.unpack`, with probabilities kept inside (0, 1), where the likelihood is finite."""
         parameters = self.packing.unpack(thetas)
         for node in self.packing.roots:
-            parameters[node] = np.clip(parameters[node], 1e-300, 1 - 2.0**-53)
+            parameters[node] = np.minimum(np.maximum(parameters[node], 1e-300), 1 - 2.0**-53)
         return parameters
 
     def _log_prior(self, thetas: Floats) -> Floats:

@@ -110,14 +110,15 @@ def accept_in_turn(
     if (weights == first).all():  # draws from the target itself: every one is accepted
         return np.zeros((n_steps, n)), np.arange(n_steps * n, dtype=np.intp).reshape(n_steps, n)
     limits = weights - np.log1p(-uniforms)  # of the weight now: above it, stay.  1 - u is in (0, 1], so finite
-    source = np.empty((n_steps, n), dtype=np.intp)
-    for k in range(n):
-        weight, at, stood = float(first[k]), -1, []
-        for t, (new, limit) in enumerate(zip(weights[:, k].tolist(), limits[:, k].tolist(), strict=True)):
+    stood_all = []
+    for weight, new, limits_of in zip(first.tolist(), weights.T.tolist(), limits.T.tolist(), strict=True):
+        at, stood = -1, []
+        for t, limit in enumerate(limits_of):
             if limit > weight:
-                weight, at = new, t
+                weight, at = new[t], t
             stood.append(at)
-        source[:, k] = stood
+        stood_all.append(stood)
+    source = np.ascontiguousarray(np.array(stood_all, dtype=np.intp).T)
     walkers = np.arange(n)
     stood_on = np.where(source < 0, first, weights[source, walkers])
     before = np.concatenate([first[None], stood_on[:-1]])

@@ -125,9 +125,9 @@ def _checked(values: Floats, thetas: Floats) -> Floats:
         raise TargetError(
             f"the log density of {len(thetas)} points has shape {values.shape}; return one number a point"
         )
-    bad = np.isnan(values) | (values == np.inf)
-    if bad.any():
-        k = int(bad.argmax())
+    good = values < np.inf  # NaN is not
+    if not good.all():
+        k = int(good.argmin())
         raise no_density(values[k], thetas[k])
     return values
 
