@@ -21,7 +21,7 @@ OF = {"both": lambda draws: draws["theta"][:, 0], "below": lambda draws: draws["
 @pytest.fixture(scope="module")
 def chain():
     start = Normal(np.zeros(2), np.eye(2))
-    return ChainSampler(Function(start.log_density, 2), RandomWalk(1.0), start)
+    return ChainSampler(Function(lambda x: -0.5 * (x**2).sum(axis=1), 2), RandomWalk(1.0), start)
 
 
 @pytest.mark.parametrize("every", [1, 7, 300])

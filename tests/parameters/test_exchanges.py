@@ -38,9 +38,9 @@ def mirrored():
 DRAWS = {"hmc": 150, "independence": 2000, "random_walk": 5000}  # a walk takes longer to agree about sizes
 
 
-def fitted(method):
+def fitted(method, draws):
     network, table, _ = mirrored()
-    return doxa.fit(network, table, method=method, chains=2, draws=DRAWS.get(method, 400), seed=1)
+    return doxa.fit(network, table, method=method, chains=2, draws=draws, seed=1)
 
 
 def z_of(fit):
@@ -58,7 +58,7 @@ def z_of(fit):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_visits_both_images(method):
-    fit = fitted(method)
+    fit = fitted(method, DRAWS.get(method, 400))
     assert fit.report.symmetries == ("the values of 'h' can be exchanged",)
     assert fit.converged
     assert z_of(fit) < z_limit(3)
@@ -68,7 +68,7 @@ def test_every_method_visits_both_images(method):
 def test_without_exchanges_and_jumps_local_kernels_stay_where_they_are(monkeypatch, method):
     monkeypatch.setattr(methods, "_with_exchanges", lambda found, rung: rung)
     monkeypatch.setattr(methods, "_jumping", lambda found, kernel: kernel)
-    assert not fitted(method).converged
+    assert not fitted(method, 150).converged
 
 
 # --- the kernel: walkers that begin at exact draws are at exact draws after some steps

@@ -215,7 +215,7 @@ def test_symmetries_are_recognised_and_said():
     network = LogisticNetwork({"a": ["h"], "b": ["h"], "c": ["h"]}, prior_scale=2.0, roots={"h": 0.5})
     thetas = {node: [0.2, 1.5] for node in "abc"}
     table = network.simulate(100, thetas, rng).select(["a", "b", "c"])
-    fit = doxa.fit(network, table, draws=1000, seed=1)
+    fit = doxa.fit(network, table, draws=100, seed=1)
     assert fit.report.symmetries == ("the values of 'h' can be exchanged",)
     assert "can be exchanged" in fit.verdict
     skew = LogisticNetwork({"a": ["h"], "b": ["h"], "c": ["h"]}, prior_scale=2.0, roots={"h": 0.3})
