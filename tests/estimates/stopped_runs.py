@@ -119,6 +119,11 @@ class RealModes:
         return self.distance * mode + self.rng.standard_normal(mode.shape)
 
 
+def side_by_side(quantities, n, active):
+    """Draws of several quantities, the last axis; each chain's draws of one lie together, as they are counted."""
+    return np.moveaxis(np.stack([one.draw(n, active) for one in quantities], axis=2), 2, -1)
+
+
 class WithCompanion:
     """Two quantities a run: one whose probability is drawn from Beta(a, b), one of the same rate with p = 1/2."""
 
@@ -130,7 +135,7 @@ class WithCompanion:
         self.truth = self.own.truth
 
     def draw(self, n, active):
-        return np.stack([self.own.draw(n, active), self.companion.draw(n, active)], axis=-1)
+        return side_by_side([self.own, self.companion], n, active)
 
 
 class Among:
@@ -145,7 +150,7 @@ class Among:
         self.truth = self.own.truth
 
     def draw(self, n, active):
-        return np.stack([one.draw(n, active) for one in (self.own, *self.others)], axis=-1)
+        return side_by_side([self.own, *self.others], n, active)
 
 
 # --- looks: from draws (run, chain, draw) to intervals, and to whether to go on

@@ -14,6 +14,8 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
 from support.checks import FALSE_ALARM, z_limit
 
+COLUMNS = [name for name in AverageDiagnostics._fields if name != "n_draws"]
+
 
 def autoregressions(rho, n_runs, rng, n=400, m=4):
     """Draws (chain, draw, run) of logistic autoregressions; each run is a quantity of its own, and its mean is 1/2."""
@@ -36,13 +38,26 @@ def coverage(found: AverageDiagnostics, truth: float, met: bool = True) -> float
     return float(((intervals[:, 0] <= truth) & (truth <= intervals[:, 1])).mean())
 
 
+def each_by_itself(draws) -> list[AverageDiagnostics]:
+    """Every quantity as a run of its own: it depends on the others only in what its errors allow for the unmet."""
+    found = diagnose_averages(draws)
+    return [found._replace(**{name: getattr(found, name)[[k]] for name in COLUMNS}) for k in range(found.value.size)]
+
+
+def test_one_of_many_is_diagnosed_as_if_alone():
+    draws = autoregressions(0.5, 20, np.random.default_rng(10))
+    for k, one in enumerate(each_by_itself(draws)):
+        alone = diagnose_averages(draws[..., [k]])
+        assert one.estimate(0).interval() == pytest.approx(alone.estimate(0).interval(), rel=1e-9)
+
+
 def test_a_rare_mode_that_was_not_met_is_allowed_for():
     """In a mode of probability 0.0005 the conditional probability is 1, elsewhere about 0.001; many runs miss it."""
     rng = np.random.default_rng(6)
     in_mode = rng.random((4, 500, 1000)) < 0.0005
     draws = np.where(in_mode, 1.0, 0.001 * np.exp(0.1 * rng.standard_normal(in_mode.shape)))
     truth = 0.0005 + 0.9995 * 0.001 * np.exp(0.005)
-    parts = [diagnose_averages(draws[..., [k]]) for k in range(1000)]  # runs by themselves
+    parts = each_by_itself(draws)
     assert np.mean([coverage(part, truth, met=False) for part in parts]) > 0.93
     assert np.mean([coverage(part, truth) for part in parts]) < 0.8  # the broken twin
 
@@ -58,7 +73,7 @@ def test_intervals_cover(rho):
 def test_the_allowance_for_what_was_not_met_does_not_swamp_the_rest(scale):
     """Whole intervals of runs by themselves, where nothing was left unmet: as wide as they should be."""
     draws = 0.5 + scale * (autoregressions(0.5, 1500, np.random.default_rng(7)) - 0.5)
-    covered = [coverage(diagnose_averages(draws[..., [k]]), 0.5, met=False) for k in range(1500)]
+    covered = [coverage(part, 0.5, met=False) for part in each_by_itself(draws)]
     slack = z_limit(2) * np.sqrt(0.95 * 0.05 / 1500)
     assert 0.93 - slack < np.mean(covered) < 0.97 + slack
 
