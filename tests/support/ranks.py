@@ -9,6 +9,7 @@ Vehtari 2022).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -37,9 +38,9 @@ def place_in_table(probabilities: Floats, state: int, rng: np.random.Generator) 
 
 def least_tail(values: Floats) -> float:
     """Smallest binomial tail probability of the numbers of values up to 1/20, 2/20, ... 19/20."""
-    n, z = len(values), np.arange(1, GRID) / GRID
+    z = np.arange(1, GRID) / GRID
     count = (values[:, None] <= z).sum(axis=0)
-    return float(np.minimum(binom.cdf(count, n, z), binom.sf(count - 1, n, z)).min())
+    return float(_tails(len(values))[np.arange(1, GRID), count].min())
 
 
 def tail_law(n: int, tail: float) -> float:
@@ -48,15 +49,27 @@ def tail_law(n: int, tail: float) -> float:
     Counts up to growing shares are a Markov chain with binomial steps; what stays within the intervals that all tails
     larger than ``tail`` leave is summed forwards (Säilynoja, Bürkner & Vehtari 2022, section 2).
     """
-    z = np.arange(GRID + 1) / GRID
     counts, inside = np.zeros(1, dtype=np.int64), np.ones(1)
     for k in range(1, GRID):
-        every = np.arange(n + 1)
-        kept = every[(binom.cdf(every, n, z[k]) > tail) & (binom.sf(every - 1, n, z[k]) > tail)]
-        step = (z[k] - z[k - 1]) / (1 - z[k - 1])
-        inside = inside @ binom.pmf(kept[None, :] - counts[:, None], n - counts[:, None], step)
+        kept = np.flatnonzero(_tails(n)[k] > tail)
+        inside = inside @ _steps(n)[k][np.ix_(counts, kept)]
         counts = kept
     return float(max(0.0, 1.0 - inside.sum()))
+
+
+@lru_cache(maxsize=2)
+def _tails(n: int) -> Floats:
+    """The smaller tail probability at each number up to each place, shape (GRID, n + 1); nothing is up to 0."""
+    z, every = np.arange(GRID)[:, None] / GRID, np.arange(n + 1)
+    return np.minimum(binom.cdf(every, n, z), binom.sf(every - 1, n, z))
+
+
+@lru_cache(maxsize=2)
+def _steps(n: int) -> Floats:
+    """Probabilities from a number up to one place to a number up to the next, shape (GRID, n + 1, n + 1)."""
+    z, every = np.arange(GRID + 1) / GRID, np.arange(n + 1)
+    before, share = every[:, None], np.append(0.0, np.diff(z)[:-1] / (1 - z[:-2]))
+    return binom.pmf(every - before, n - before, share[:, None, None])
 
 
 def p_values(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
