@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 
 import numpy as np
@@ -29,12 +30,24 @@ def state(graph, a, b):
     return "->" * ((a, b) in graph.directed) + "<-" * ((b, a) in graph.directed) + "--" * line
 
 
+@cache
+def states(graph, names):
+    """Of all pairs of these nodes: for one graph asked for beside every other."""
+    return [state(graph, a, b) for a, b in combinations(names, 2)]
+
+
+@cache
+def class_of(graph):
+    return graph.cpdag() if isinstance(graph, Dag) else graph
+
+
 def shd(graph, sampled):
-    return sum(state(graph, a, b) != state(sampled, a, b) for a, b in combinations(sampled.names, 2))
+    names = sampled.names
+    return sum(own != other for own, other in zip(states(graph, names), states(sampled, names), strict=True))
 
 
 def shd_cpdag(graph, sampled):
-    return shd(graph.cpdag() if isinstance(graph, Dag) else graph, sampled.cpdag())
+    return shd(class_of(graph), class_of(sampled))
 
 
 def two_to_one(graph, sampled):
