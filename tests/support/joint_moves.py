@@ -6,11 +6,10 @@ every order of a graph is listed, every shift, every redrawing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import reduce
+from collections.abc import Sequence
+from functools import cache
 from itertools import permutations, product
 from math import exp, inf, log
-from operator import or_
 from typing import Any
 
 import numpy as np
@@ -124,17 +123,20 @@ def order_shift_matrix(of: Any, *, with_q: bool = True, with_sums: bool = True) 
 def n_orders(parents: Parents, nodes: Sequence[int]) -> int:
     """In how many orders of these nodes none comes before one of its ancestors."""
     above = list(parents)
-    for _ in parents:
-        above = [own | sum_of(above[j] for j in range(len(parents)) if own >> j & 1) for own in above]
+    for between, node in product(range(len(above)), repeat=2):
+        if above[node] >> between & 1:
+            above[node] |= above[between]
+    among = sum(1 << node for node in nodes)
+    return _n_orders(tuple((node, above[node] & among) for node in nodes))
+
+
+@cache
+def _n_orders(above: tuple[tuple[int, int], ...]) -> int:
+    """Of nodes, each with its ancestors among them."""
     return sum(
-        not any(above[node] & 1 << later for place, node in enumerate(order) for later in order[place + 1 :])
-        for order in permutations(nodes)
+        not any(own >> later & 1 for place, (_, own) in enumerate(order) for later, _ in order[place + 1 :])
+        for order in permutations(above)
     )
-
-
-def sum_of(sets: Iterable[int]) -> int:
-    """The union of bit sets."""
-    return reduce(or_, sets, 0)
 
 
 def redrawn(
