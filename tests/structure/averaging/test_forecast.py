@@ -51,6 +51,7 @@ def learned(kind, lags=1, missing=0.0):
 def tables_of(draws, t):
     """P(x, y at the next moment | the last `lags` moments) of a network of categories: a matrix on states of pasts."""
     lags, parents = draws.completed.table.slices.lags, draws.parents[t]
+    tables = [np.exp(draws.log_table(t, node, False)) for node in (0, 1)]
     states = list(itertools.product((0, 1), repeat=2 * lags))  # latest moment first
     matrix = np.zeros((len(states), len(states)))
     for a, past in enumerate(states):
@@ -58,7 +59,7 @@ def tables_of(draws, t):
             cells = [x, y, *past]
             p = 1.0
             for node in (0, 1):
-                p *= np.exp(draws.log_table(t, node, False))[(*[cells[k] for k in parents[node]], cells[node])]
+                p *= tables[node][(*[cells[k] for k in parents[node]], cells[node])]
             matrix[a, states.index((x, y, *past[: 2 * (lags - 1)]))] += p
     return matrix, states
 
@@ -172,13 +173,14 @@ def test_effects_of_categories_are_sums_over_pasts():
     own = np.zeros(len(draws))
     for t in range(len(draws)):
         matrix, states = tables_of(draws, t)
+        law, parents = np.exp(draws.log_table(t, 1, False)), draws.parents[t][1]
         after = []
         for level in (0, 1):
             cut = np.zeros((4, 4))
             for a, past in enumerate(states):
-                if 0 in draws.parents[t][1]:
+                if 0 in parents:
                     cells = [level, 0, *past]
-                    p = np.exp(draws.log_table(t, 1, False))[tuple(cells[k] for k in draws.parents[t][1])]
+                    p = law[tuple(cells[k] for k in parents)]
                 else:
                     p = matrix[a].reshape(2, 2).sum(axis=0)
                 cut[a, [states.index((level, 0)), states.index((level, 1))]] = p

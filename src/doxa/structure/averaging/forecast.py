@@ -138,22 +138,19 @@ def simulate(
     ahead, n, seed = _check_ahead(ahead), check_whole("n", n, 1), check_whole("seed", seed, 0)
     seen, done = _read_given(posterior, draws, given), read_do(draws, do, ahead)
     networks = (2 * np.arange(n) + 1) * len(draws) // (2 * n)
-    frames = []
+    n_units = len(seen.rows) if seen.cells is None else len(seen.cells)
+    found = np.empty((n_units, n, ahead, paths.width))
     for t in np.unique(networks).tolist():
         own = np.flatnonzero(networks == t)
-        found = _paths_of(paths, t, seen, ahead, done, len(own), seed)
-        for u in range(found.shape[1]):
-            for p, path in enumerate(own.tolist()):
-                columns: dict[str, Any] = {"path": path}
-                columns |= {} if seen.units is None else {"unit": seen.units[u]}
-                columns["ahead"] = np.arange(1, ahead + 1)
-                for j in range(paths.width):
-                    values = found[:, u, p, j]
-                    labels = draws.states[j]
-                    columns[draws.names[j]] = values if not labels else [labels[int(code)] for code in values]
-                frames.append(pd.DataFrame(columns))
+        found[:, own] = np.moveaxis(_paths_of(paths, t, seen, ahead, done, len(own), seed), 0, 2)
+    columns: dict[str, Any] = {"path": np.tile(np.repeat(np.arange(n), ahead), n_units)}
+    columns |= {} if seen.units is None else {"unit": np.repeat(np.array(seen.units, dtype=object), n * ahead)}
+    columns["ahead"] = np.tile(np.arange(1, ahead + 1), n_units * n)
+    for j in range(paths.width):
+        values, labels = found[..., j].ravel(), draws.states[j]
+        columns[draws.names[j]] = values if not labels else [labels[int(code)] for code in values]
     order = ["path"] if seen.units is None else ["unit", "path"]
-    return pd.concat(frames, ignore_index=True).sort_values([*order, "ahead"], kind="stable", ignore_index=True)
+    return pd.DataFrame(columns).sort_values([*order, "ahead"], kind="stable", ignore_index=True)
 
 
 def _paths_of(

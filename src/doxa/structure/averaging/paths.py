@@ -56,7 +56,10 @@ class Law(NamedTuple):
         """A state or a number for each path."""
         if self.sd is not None:
             return np.asarray(self.mean(cells) + self.sd[self._at(cells)] * normal)
-        cumulated = np.cumsum(self.probabilities(cells), axis=1)[:, :-1]
+        if self.table is not None:
+            cumulated = np.cumsum(self.table, axis=-1)[self._at(cells)][..., :-1]
+        else:
+            cumulated = np.cumsum(self.probabilities(cells), axis=1)[:, :-1]
         return np.asarray((uniform[:, None] >= cumulated).sum(axis=1), dtype=np.float64)
 
     def _at(self, cells: Floats) -> tuple[NDArray[np.int64], ...]:
