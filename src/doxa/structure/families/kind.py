@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from doxa.arrays import Floats
 from doxa.data.options import shown
 from doxa.errors import ArgumentError
-from doxa.models.bits import unpack_rows
 from doxa.schema import made_of_fields
 from doxa.structure.families.counting import CALLED_RULE, Rule
 from doxa.text import shown as cut
@@ -309,8 +308,7 @@ class CalledScorer:
     def _score(self, child: int, words: Any, n_words: int, _box: Any, _of_table: float) -> float:
         columns, cases, n_states = self._data
         try:
-            parents = unpack_rows(np.ctypeslib.as_array(words, (n_words,)), len(n_states))
-            members = [child, *np.flatnonzero(parents).tolist()]
+            members = [child, *_members(words, n_words)]
             if self._numbers is None or self._is_number is None:
                 sizes = n_states[members]
                 codes, counted = _distinct(columns[members], cases, sizes)
@@ -330,19 +328,31 @@ class CalledScorer:
         return value
 
 
+def _members(words: Any, n_words: int) -> Iterator[int]:
+    """The members of a set at an address, increasing."""
+    for w in range(n_words):
+        word = words[w]
+        while word:
+            lowest = word & -word
+            yield 64 * w + lowest.bit_length() - 1
+            word ^= lowest
+
+
 def _distinct(
     columns: NDArray[np.integer[Any]], cases: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Distinct rows of some columns (n_columns, n_rows), and how often each occurs."""
-    if np.prod(sizes, dtype=np.float64) > _LISTED:
+    steps = [1]  # of one state more, in the number of a row's states
+    for size in sizes[:0:-1].tolist():
+        steps.insert(0, size * steps[0])
+    if steps[0] * int(sizes[0]) > _LISTED:
         codes, place = np.unique(columns.T, axis=0, return_inverse=True)
         counted = np.bincount(place.ravel(), weights=cases, minlength=len(codes))
-    else:
-        cells = np.bincount(np.ravel_multi_index(tuple(columns), sizes), weights=cases)
-        occur = np.flatnonzero(cells)
-        codes, counted = np.stack(np.unravel_index(occur, sizes), axis=1), cells[occur]
-    occurs = counted > 0
-    return codes[occurs].astype(np.int64), counted[occurs].astype(np.int64)
+        occurs = counted > 0
+        return codes[occurs].astype(np.int64), counted[occurs].astype(np.int64)
+    cells = np.bincount(np.dot(steps, columns), weights=cases)
+    occur = np.flatnonzero(cells)
+    return occur[:, None] // steps % sizes, cells[occur].astype(np.int64)
 
 
 def raise_caught(scorer: Any) -> None:
