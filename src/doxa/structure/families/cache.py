@@ -128,15 +128,19 @@ class ScoreCache:
     def __init__(self, n_nodes: int, max_bytes: int) -> None:
         self._n_nodes, self._max_bytes = n_nodes, max_bytes
         self._words = n_words(n_nodes)
-        self.allocate(_FIRST_CAPACITY)
         self.held: Any = None  # what must live as long: the scorer's arrays
         self.used = np.zeros(n_nodes, dtype=np.int64)
         self.statistics = np.zeros(3, dtype=np.int64)  # misses, evictions, whether a table wants to grow
+        self.allocate(_FIRST_CAPACITY)
 
     def allocate(self, capacity: int) -> None:
         """Make empty tables of so many slots, a power of two, for each node."""
         self.scores = np.full((self._n_nodes, capacity, self._words + 1), np.nan)
         self.keys = self.scores.view(np.uint64)
+        limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
+        self.arrays = CacheArrays(
+            self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64)
+        )  # what compiled loops need: keys, scores, used, statistics, and the ``used`` at which to grow
 
     @property
     def capacity(self) -> int:
@@ -152,12 +156,6 @@ class ScoreCache:
     def wants_to_grow(self) -> bool:
         """Whether some node's table has passed the load at which it should be doubled."""
         return bool(self.statistics[2])
-
-    @property
-    def arrays(self) -> CacheArrays:
-        """What compiled loops need: keys, scores, used, statistics, and the ``used`` at which to grow."""
-        limit = self.capacity // 2 if self.can_grow else np.iinfo(np.int64).max
-        return CacheArrays(self.keys, self.scores, self.used, self.statistics, np.array([limit], dtype=np.int64))
 
     def make_room(self, n_scores: int) -> None:
         """Grow until so many scores of a node fill no more than a quarter of its table, or the bound is reached."""

@@ -116,7 +116,9 @@ def run_steps(move: StructureMove, work: Work, n_steps: int, cache: ScoreCache, 
     """Run so many steps of a move in place, and let the cache grow where it has to."""
     done = 0
     while True:
-        done = move.advance(work._replace(cache=cache.arrays), done, n_steps, rng)
+        if work.cache is not cache.arrays:  # it has grown
+            work = work._replace(cache=cache.arrays)
+        done = move.advance(work, done, n_steps, rng)
         if done == n_steps:
             return
         cache.grow()
@@ -308,9 +310,10 @@ class StructureSampler(GraphStarts):
         table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.scores.borrow() as (cache, scoring):
             local_scores(graph[0], cache.arrays, scoring, local)
-            work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)._replace(
-                block=state.block.copy(), memory=state.memory.copy(), position=state.position, draws=draws,
-                thin=self.thin,
+            spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
+            work = Work(
+                graph, local, self.beta, self.limits, state.block.copy(), state.memory.copy(), state.position,
+                cache.arrays, scoring, table, draws, self.thin, np.zeros(2, dtype=np.int64), np.empty(2), spare,
             )  # fmt: skip
             run_steps(self.move, work, n_steps, cache, rng)
         position = (state.position + n_steps) % self.cycle_length
