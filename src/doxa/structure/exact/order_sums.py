@@ -35,7 +35,7 @@ from doxa.estimates.bridge import bridge
 from doxa.estimates.estimate import Estimate
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.moves.parent_sets import ParentSets, find_set
-from doxa.structure.moves.starts import random_order
+from doxa.structure.moves.starts import random_orders
 
 __all__ = ["LogSummed", "OrderMixture", "log_sum_by_bridge", "parents_of"]
 
@@ -159,8 +159,7 @@ def _one_way(
 def _orders_of(rows: NDArray[np.uint64], n_orders: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """Random orders of graphs at even distances."""
     chosen = np.linspace(0, len(rows) - 1, n_orders).astype(np.int64)
-    edges = unpack_rows(rows[chosen], rows.shape[1])
-    return np.stack([random_order(rng, graph) for graph in edges])
+    return random_orders(rng, unpack_rows(rows[chosen], rows.shape[1]))
 
 
 def parents_of(rows: NDArray[np.uint64]) -> NDArray[np.uint64]:

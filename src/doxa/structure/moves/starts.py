@@ -19,7 +19,7 @@ from doxa.structure.graph import ILLEGAL, WorkingGraph, candidate_kind, working_
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, score_change
 
-__all__ = ["dense_dag", "greedy_graph", "random_dag", "random_order", "smallest_graph"]
+__all__ = ["dense_dag", "greedy_graph", "random_dag", "random_order", "random_orders", "smallest_graph"]
 
 _DENSE_PARENTS = 12
 _GAIN = 1e-9  # nats: smaller differences between equivalent graphs are rounding
@@ -78,15 +78,22 @@ def _that_fit(chosen: NDArray[np.int64], parents: NDArray[np.bool_], node: int, 
 
 def random_order(rng: np.random.Generator, edges: NDArray[np.bool_]) -> NDArray[np.int64]:
     """A random order of the nodes in which every edge leads forward."""
-    order: list[int] = []
-    waiting = edges.sum(axis=0)
-    left = rng.permutation(len(edges)).tolist()
-    while left:
-        node = next(node for node in left if waiting[node] == 0)
-        left.remove(node)
-        order.append(node)
-        waiting = waiting - edges[node]
-    return np.array(order, dtype=np.int64)
+    return np.asarray(random_orders(rng, edges[None])[0])
+
+
+def random_orders(rng: np.random.Generator, graphs: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """One for each graph, shape (n_graphs, n_nodes): a random node of those whose parents are placed comes next."""
+    n_graphs, n, _ = graphs.shape
+    every = np.arange(n_graphs)
+    turn = np.argsort([rng.permutation(n) for _ in every], axis=1)
+    waiting = graphs.sum(axis=1)
+    orders = np.empty((n_graphs, n), dtype=np.int64)
+    for place in range(n):
+        node = np.where(waiting == 0, turn, n).argmin(axis=1)
+        orders[:, place] = node
+        waiting -= graphs[every, node]
+        turn[every, node] = n  # placed
+    return orders
 
 
 def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
