@@ -7,6 +7,7 @@ Two independent ways.  `enumerate_posterior` lists every graph (25 on three node
 
 from __future__ import annotations
 
+import functools
 from itertools import combinations, pairwise, product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -66,6 +67,11 @@ def all_dags(n_nodes: int) -> NDArray[np.uint64]:
     """
     if not 1 <= n_nodes <= _MOST_LISTED:
         raise ArgumentError(f"n_nodes is {n_nodes}; graphs are listed for 1 to {_MOST_LISTED} nodes")
+    return _listed(n_nodes).copy()
+
+
+@functools.cache
+def _listed(n_nodes: int) -> NDArray[np.uint64]:
     pairs = [(i, j) for i in range(n_nodes) for j in range(i + 1, n_nodes)]
     states = np.array(list(product((0, 1, 2), repeat=len(pairs))), dtype=np.int8).reshape(3 ** len(pairs), len(pairs))
     adjacency = np.zeros((len(states), n_nodes, n_nodes), dtype=np.bool_)
