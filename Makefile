@@ -13,6 +13,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
 # hundreds of processes import the same modules: each would compile them anew where that is set
 unexport PYTHONDONTWRITEBYTECODE
+# glibc keeps the memory of arrays for the next ones; by itself it gives it back, and the kernel then clears it anew
+export MALLOC_MMAP_THRESHOLD_ := 1000000000
+export MALLOC_TRIM_THRESHOLD_ := 2000000000
+export MALLOC_TOP_PAD_ := 67108864
 
 WITH_NUMBA_CACHE = NUMBA_CACHE_DIR="$(CURDIR)/.cache/numba" && export NUMBA_CACHE_DIR &&
 
