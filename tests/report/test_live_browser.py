@@ -18,7 +18,8 @@ PATIENCE = 90.0  # seconds: the machine may be busy, and loops may have to be co
 FASTER = 5  # so many times: time in the page, which looks every two seconds
 HURRY = (
     "{const wait = setTimeout, now = performance.now.bind(performance);"
-    f"window.setTimeout = (f, ms, ...rest) => wait(f, ms / {FASTER}, ...rest); performance.now = () => {FASTER} * now()}}"
+    f"window.setTimeout = (f, ms, ...rest) => wait(f, ms / {FASTER}, ...rest);"
+    f"performance.now = () => {FASTER} * now()}}"
 )
 
 
