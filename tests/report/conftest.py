@@ -203,13 +203,28 @@ def driver() -> Iterator[Any]:
         yield started
 
 
-@pytest.fixture
-def page(driver: Any, bundled: None, tmp_path: Path) -> Iterator[Any]:
-    """A function that writes a page of a posterior and opens it; afterwards, the console has to be empty."""
+@pytest.fixture(scope="session")
+def page_of(bundled: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A function that gives the page of a posterior, which is written once."""
     from doxa.report import write_report
 
+    made: dict[int, tuple[Any, Path]] = {}  # the posterior is kept: another could else have its number
+
+    def path_of(posterior: Any) -> Path:
+        if id(posterior) not in made:
+            path = tmp_path_factory.mktemp("page") / "report <1>.html"
+            made[id(posterior)] = posterior, write_report(posterior, path, written=WRITTEN)
+        return made[id(posterior)][1]
+
+    return path_of
+
+
+@pytest.fixture
+def page(driver: Any, page_of: Any) -> Iterator[Any]:
+    """A function that opens the page of a posterior; afterwards, the console has to be empty."""
+
     def open_page(posterior: Any) -> Any:
-        path = write_report(posterior, tmp_path / "report <1>.html", written=WRITTEN)
+        path = page_of(posterior)
         driver.get_log("browser")
         driver.get_log("performance")
         driver.get(path.as_uri())

@@ -10,6 +10,8 @@ added, too.
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ from doxa.estimates.long_run import lagged_products
 __all__ = ["bulk_ess", "effective_draws", "halves", "mean_error", "normal_scores"]
 
 _STILL = 1e-15  # spread below which draws are the same number
+_MOST_KEPT = 2**16  # draws whose normal scores are kept for the next as many
 
 
 def halves(chains: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -33,16 +36,30 @@ def normal_scores(values: NDArray[np.float64]) -> NDArray[np.float64]:
     array([[ 1.05, -1.05],
            [ 0.  ,  0.  ]])
     """
-    from scipy.special import ndtri
-
     order = np.argsort(values, axis=None)
     ordered = values.ravel()[order]
-    begin = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
-    size = np.diff(begin, append=values.size)
-    rank = begin + (size + 1) / 2
+    differs = ordered[1:] != ordered[:-1]
     scores = np.empty(values.size)
-    scores[order] = np.repeat(ndtri((rank - 3 / 8) / (values.size + 1 / 4)), size)
+    if differs.all():
+        scores[order] = _kept_scores(values.size) if values.size <= _MOST_KEPT else _scores_of_all(values.size)
+        return scores.reshape(values.shape)
+    begin = np.flatnonzero(np.append(True, differs))
+    size = np.diff(begin, append=values.size)
+    scores[order] = np.repeat(_scores(begin + (size + 1) / 2, values.size), size)
     return scores.reshape(values.shape)
+
+
+def _scores(rank: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    from scipy.special import ndtri
+
+    return np.asarray(ndtri((rank - 3 / 8) / (n + 1 / 4)))
+
+
+def _scores_of_all(n: int) -> NDArray[np.float64]:
+    return _scores(np.arange(1.0, n + 1), n)
+
+
+_kept_scores = functools.lru_cache(maxsize=8)(_scores_of_all)
 
 
 def effective_draws(chains: NDArray[np.float64]) -> float:
