@@ -35,7 +35,7 @@ demo: .venv/.runs ## set up .venv with the library alone, then run `doxa demo` o
 
 # what keeps one core busy goes together; what is printed, target by target
 test: lint ## set up .venv, then every check that CI runs
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target TOGETHER=yes types docs distributions collected
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target TOGETHER=yes distributions docs types collected
 	@$(MAKE) --no-print-directory unit
 
 lint: .venv/.ready ## style and format
