@@ -57,7 +57,7 @@ _BEFORE = 2  # completions that are not used
 _FIRST_SWEEPS = 250  # of a warm-up
 _ROW_VISITS = 34_000_000_000  # as `build_score_table` has it, for all completions together
 # Where there are more, sets of more than three parents are made from those that are among the best.  Of the votes, and
-# of 1000 rows of Child and ALARM with a tenth blank, lists are those of a million families but for some below e^-17.
+# of 1000 rows of Child and ALARM with a tenth blank, lists are those of a million families but for some below e^-27.
 _FEW_FAMILIES = 2**17
 
 
