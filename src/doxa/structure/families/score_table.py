@@ -166,7 +166,7 @@ def build_score_table(
 
 
 def usual_size(scores: FamilyScores, limits: Limits, most_families: int = _MOST_FAMILIES) -> int:
-    """The largest number of parents, at least 3, up to which all families are no more and take no more than seconds."""
+    """The largest number of parents, at least 3, up to which all families are at most so many and take some seconds."""
     n, n_rows, score = scores.n_nodes, len(scores.data[1]), scores.score
     nodes = list_nodes(limits, n)
     largest = max(len(node.required) + node.most_free for node in nodes)

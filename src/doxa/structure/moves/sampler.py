@@ -310,10 +310,9 @@ class StructureSampler(GraphStarts):
         table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.scores.borrow() as (cache, scoring):
             local_scores(graph[0], cache.arrays, scoring, local)
-            spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
-            work = Work(
-                graph, local, self.beta, self.limits, state.block.copy(), state.memory.copy(), state.position,
-                cache.arrays, scoring, table, draws, self.thin, np.zeros(2, dtype=np.int64), np.empty(2), spare,
+            work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)._replace(
+                block=state.block.copy(), memory=state.memory.copy(), position=state.position, draws=draws,
+                thin=self.thin,
             )  # fmt: skip
             run_steps(self.move, work, n_steps, cache, rng)
         position = (state.position + n_steps) % self.cycle_length
