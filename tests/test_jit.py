@@ -27,7 +27,7 @@ from numba.extending import overload
 
 import doxa
 from doxa import _compilers
-from doxa._call_at import Address, address_of, call_at, real_at
+from doxa._call_at import Address, call_at, real_at, settled
 from doxa._compilers import _functions_can_be_marked, _QuickFlags
 from doxa._jit import branching, cold, compact, compiled, hot, inlined
 
@@ -119,10 +119,45 @@ def _share_at(where, values, k):
 
 def test_a_function_that_returns_a_real_is_called_where_its_code_is():
     values = np.array([1.0, 3.0, 4.0])
-    where = address_of(_share, values, 0)
+    where = Address(_share).of(values, 0)
     assert [_share_at(where, values, k) for k in range(3)] == [0.125, 0.375, 0.5]
     with pytest.raises(TypingError, match="layout 'A'"):  # which the code there would read as if it were contiguous
         _share_at(where, np.arange(6.0)[::2], 1)
+
+
+@hot
+def _scaled(values: np.ndarray, by: float, shares: tuple[float, float]) -> float:
+    return values[0] * by + shares[0] + shares[1]
+
+
+def test_a_settled_function_looks_at_its_arguments_once(monkeypatch):
+    values, scaled_by = np.array([8.0, 3.0]), settled(_scaled, "once")
+    assert settled(_scaled, "once") is scaled_by
+    assert settled(_scaled, "other") is not scaled_by
+    assert scaled_by(values, 1, (1, 0)) == 9.0
+    looks = []
+    monkeypatch.setattr("doxa._call_at.kinds_of", lambda *arguments: looks.append(arguments))
+    assert scaled_by(values, 0.5, (0.25, 0.5)) == 4.75  # numbers are what they are declared to be, not what came first
+    assert not looks
+    with pytest.raises(TypeError, match="unbox array"):
+        scaled_by(values.astype(np.int8), 0.5, (0.0, 0.0))  # of another size
+
+
+def test_where_indices_are_checked_kinds_are_too(monkeypatch):
+    values, scaled_by = np.array([8.0, 3.0]), Address(_scaled)
+    scaled_by(values, 1.0, (0.0, 0.0))
+    whole = np.array([8, 3])
+    assert scaled_by(whole, 1.0, (0.0, 0.0)) != 8.0  # read as if they were real: who settles a function vouches for it
+    monkeypatch.setattr("doxa._call_at.IS_CHECKED", True)
+    assert scaled_by(values, 1.0, (0.0, 0.0)) == 8.0
+    with pytest.raises(TypeError, match=r"_scaled.*int64.*float64"):
+        scaled_by(whole, 1.0, (0.0, 0.0))
+
+
+def test_what_is_not_compiled_is_called_as_it_is():
+    calls = []
+    assert settled(lambda *arguments: calls.append(arguments) or 7)(1, "two") == 7
+    assert calls == [(1, "two")]
 
 
 @cold
@@ -424,7 +459,7 @@ def test_a_number_of_an_array_is_a_few_instructions(monkeypatch):
         made.compile((types.float64[:, ::1], types.int64))
         return written[0].count("\n")
 
-    monkeypatch.setattr(_compilers, "_IS_CHECKED", False)
+    monkeypatch.setattr(_compilers, "IS_CHECKED", False)
     assert lines(hot) < lines(compiled) / 1.5
     monkeypatch.setattr(_compilers, "_ELEMENTS", {})
     assert lines(hot) > lines(compiled) / 1.5
@@ -467,7 +502,7 @@ def test_loops_over_indices_that_are_sums_are_done_in_vectors(monkeypatch):
         for k in range(100):
             values[begin + k] += 2.0 * values[other + k]
 
-    monkeypatch.setattr(_compilers, "_IS_CHECKED", False)
+    monkeypatch.setattr(_compilers, "IS_CHECKED", False)
     ours = hot(add)
     ours._cache = NullCache()
     ours.compile((types.float64[::1], types.int64, types.int64))

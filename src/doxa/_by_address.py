@@ -23,9 +23,10 @@ from numba.core.datamodel import models, register_default
 from numba.core.imputils import impl_ret_borrowed
 from numba.core.pythonapi import _UnboxContext
 from numba.core.registry import cpu_target
+from numba.core.typing.typeof import Purpose, typeof
 from numba.extending import NativeValue, lower_builtin, lower_getattr_generic, typeof_impl, unbox
 
-__all__ = ["by_address"]
+__all__ = ["by_address", "declared_kind"]
 
 T = TypeVar("T", bound=type)
 
@@ -50,8 +51,22 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _typeof(value: Any, context: Any) -> _ByAddress:
-    return _ByAddress([types.unliteral(typeof_impl(one, context)) for one in value], type(value))
+def _typeof(value: Any, context: Any) -> _ByAddress:  # noqa: ARG001 (Numba reads the arguments' names)
+    kind = type(value)
+    declared = map(kind.__annotations__.get, kind._fields)
+    return _ByAddress(list(map(declared_kind, declared, value)), kind)
+
+
+_NUMBERS = {"float": types.float64, "int": types.int64, "bool": types.boolean}
+
+
+def declared_kind(declared: str | None, value: Any) -> types.Type:
+    """The kind of a value; of numbers that which is declared: a ``float`` that happens to be 1 is no ``int``."""
+    names = declared.removeprefix("tuple[").removesuffix("]").split(", ") if isinstance(declared, str) else []
+    if not names or not _NUMBERS.keys() >= set(names):
+        return types.unliteral(typeof(value, Purpose.argument))
+    kinds = [_NUMBERS[name] for name in names]
+    return kinds[0] if declared == names[0] else types.BaseTuple.from_types(kinds)
 
 
 @register_default(_ByAddress)

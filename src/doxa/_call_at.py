@@ -2,47 +2,87 @@
 
 An `Address` says where it stands, and `call_at` calls it there from compiled code.  Nothing of such a call is inlined,
 so it is for functions that take a while.
+
+Called from Python, a compiled function first has each array of each of its arguments looked at, for what it holds and
+how it lies in memory: for the work space of a chain 10 to 20 us, as long as a step takes.  An `Address` looks once, and
+trusts that later arguments are of the same kinds; `settled` has one for each kind of work that a word tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
-import numba
 from numba import types
 from numba.core import cgutils
+from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-__all__ = ["Address", "address_of", "call_at", "real_at"]
+from doxa._by_address import declared_kind
+from doxa._compilers import IS_CHECKED
+
+__all__ = ["Address", "call_at", "real_at", "settled"]
 
 
-class Address:
-    """Where the machine code of a compiled function stands in this process, for `call_at`."""
+P = ParamSpec("P")
+R = TypeVar("R")
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+
+class Address(Generic[P, R]):
+    """Where the machine code of a compiled function stands in this process, for arguments of the same kinds each time.
+
+    Where ``DOXA_CHECK_INDICES`` is set, arguments of other kinds than the first are an error.
+    """
+
+    def __init__(self, function: Callable[P, R]) -> None:
         self._function: Any = function
         self._found = 0
+        self._kinds: tuple[Any, ...] = ()
+        self._entry: Callable[..., R] | None = None
 
-    def __call__(self, *arguments: Any) -> Any:
-        """The function, called from Python."""
-        return self._function(*arguments)
+    def __call__(self, *arguments: P.args, **_: P.kwargs) -> R:
+        """The function, called from Python; its arguments are looked at once."""
+        if self._entry is None:
+            if not isinstance(self._function, Dispatcher):
+                return cast(R, self._function(*arguments))
+            self._kinds, made = _compiled_for(self._function, arguments)
+            self._entry = made.entry_point
+        elif IS_CHECKED and (kinds := kinds_of(self._function, arguments)) != self._kinds:
+            raise TypeError(f"{self._function} was called with {kinds}, after {self._kinds}")
+        return self._entry(*arguments)
 
-    def of(self, *arguments: Any) -> int:
-        """For arguments of these kinds, which are the same each time: they are looked at once."""
+    def of(self, *arguments: P.args, **_: P.kwargs) -> int:
+        """For `call_at`; the arguments are looked at once."""
         if not self._found:
-            self._found = address_of(self._function, *arguments)
+            made = _compiled_for(self._function, arguments)[1]
+            self._found = int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
         return self._found
 
 
-def address_of(function: Callable[..., Any], *arguments: Any) -> int:
-    """Where the machine code of a compiled function stands in this process, for arguments of these kinds."""
-    compiled_function: Any = function
-    kinds = tuple(map(numba.typeof, arguments))
-    compiled_function.compile(kinds)
-    made = compiled_function.overloads[kinds]
-    return int(made.library.get_pointer_to_function(made.fndesc.llvm_func_name))
+_SETTLED: dict[tuple[Any, Hashable], Address[Any, Any]] = {}
+
+
+def settled(function: Callable[P, R], kinds: Hashable = 0) -> Address[P, R]:
+    """The function, for arguments whose kinds something tells: `Scoring.address` does, of all beside a `Scoring`."""
+    found = _SETTLED.get((function, kinds))
+    if found is None:
+        found = _SETTLED[function, kinds] = Address(function)
+    return found
+
+
+def _compiled_for(function: Any, arguments: tuple[Any, ...]) -> tuple[tuple[types.Type, ...], Any]:
+    """The kinds of the arguments, and what Numba made of the function for these."""
+    kinds = kinds_of(function, arguments)
+    function.compile(kinds)
+    return kinds, function.overloads[kinds]
+
+
+def kinds_of(function: Any, arguments: tuple[Any, ...]) -> tuple[types.Type, ...]:
+    """As Numba has them; a number is of the kind that is declared, though an ``int`` may have come for a ``float``."""
+    declared = function.py_func.__annotations__
+    names = function.py_func.__code__.co_varnames
+    return tuple(declared_kind(declared.get(name), value) for name, value in zip(names, arguments, strict=False))
 
 
 def _call(result: types.Type, arguments: Any) -> Any:

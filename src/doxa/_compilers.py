@@ -44,10 +44,10 @@ from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables
 
 from doxa.progress import compiling
 
-__all__ = ["ToBranching", "ToCompact", "ToKeptPart", "ToOnce", "ToPart", "ToWhole"]
+__all__ = ["IS_CHECKED", "ToBranching", "ToCompact", "ToKeptPart", "ToOnce", "ToPart", "ToWhole"]
 
 
-_IS_CHECKED = bool(os.environ.get("DOXA_CHECK_INDICES"))
+IS_CHECKED = bool(os.environ.get("DOXA_CHECK_INDICES"))
 
 
 class _Watcher(event.Listener):  # type: ignore[misc]
@@ -265,7 +265,7 @@ def _address(context: CPUContext, sig: Any, builder: Any, array: Any, index: Any
     for axis, kind in enumerate(of_index.types if is_tuple else (of_index,)):
         at, size = builder.extract_value(index, axis) if is_tuple else index, builder.extract_value(shape, axis)
         at = context.cast(builder, at, kind, types.intp if kind.signed else types.uintp)
-        if _IS_CHECKED:
+        if IS_CHECKED:
             with builder.if_then(builder.icmp_unsigned(">=", at, size), likely=False):
                 where = f"an index of axis {axis} of {of_array} is outside, in {builder.function.name}"
                 context.call_conv.return_user_exc(builder, IndexError, (where,))

@@ -40,6 +40,7 @@ from numba.core.compiler import Compiler
 from numba.core.runtime import rtsys
 from numba.extending import intrinsic
 
+import doxa._generators  # noqa: F401 (how compiled functions get them)
 from doxa._compilers import ToBranching, ToCompact, ToKeptPart, ToOnce, ToPart, ToWhole
 
 __all__ = [

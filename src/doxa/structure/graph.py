@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import settled
 from doxa._jit import hot, inlined, lowest_bit, popcount
 from doxa.arrays import Ints, Words
 from doxa.structure.limits import Limits, may_add
@@ -61,7 +62,7 @@ def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
     work_space = np.zeros((2, len(children)), dtype=np.int64)
     parents, ancestors, descendants = np.zeros((3, *children.shape), dtype=np.uint64)
     graph = WorkingGraph(parents, children, ancestors, descendants, work_space)
-    rebuild(graph)
+    settled(rebuild)(graph)
     return graph
 
 

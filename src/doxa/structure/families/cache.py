@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import Address, real_at
+from doxa._call_at import Address, real_at, settled
 from doxa._jit import branching, cold, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
@@ -84,7 +84,7 @@ class Scoring(NamedTuple):
         rule: Rule,
         prior: tuple[Floats, Floats],
         scorer: Scorer | None = None,
-        at: Address | None = None,
+        at: Address[..., float] | None = None,
     ) -> Scoring:
         """By these; a scorer must be kept as long.
 
@@ -96,7 +96,7 @@ class Scoring(NamedTuple):
         return made._replace(address=at.of(0, np.zeros(1, dtype=np.uint64), made))
 
 
-def scorer_address() -> Address:
+def scorer_address() -> Address[..., float]:
     """Where families are scored, to be found once for all `Scoring` of one kind: their types are long to look at."""
     return Address(_score_from_data)
 
@@ -336,7 +336,7 @@ def local_weights(scores: FamilyScores, graphs: NDArray[np.uint64]) -> NDArray[n
     weights = np.empty((len(distinct), n))
     with scores.borrow() as (cache, scoring):
         for families, local in zip(distinct, weights, strict=True):
-            local_scores(families, cache.arrays, scoring, local)
+            settled(local_scores, scoring.address)(families, cache.arrays, scoring, local)
             if cache.wants_to_grow:
                 cache.grow()
     return weights[which.ravel()]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa._jit import hot
 from doxa.arrays import Floats, Words
 from doxa.models.bits import pack_rows
@@ -169,7 +170,7 @@ class FamilyWeights:
         weight = np.empty(len(free))
         scorer = self.scores.score.scorer(self.scores.data, self.scores.numbers, fixed=True)
         scoring = Scoring.of(self.scores.data, self.scores.rule, self.prior, scorer)
-        score_families(node.child, self.words(node, free), scoring, weight)
+        settled(score_families, scoring.address)(node.child, self.words(node, free), scoring, weight)
         raise_caught(scorer)
         return weight
 

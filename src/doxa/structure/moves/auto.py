@@ -37,6 +37,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from doxa._call_at import settled
 from doxa._jit import branching, compact, hot, inlined, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -274,8 +275,9 @@ class Auto:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        done = int(advance_auto(work, self.shares, log_proposals(len(work.local)), first, n_steps, rng))
-        rebuild(work.graph)
+        advance = settled(advance_auto, work.scoring.address)
+        done = advance(work, self.shares, log_proposals(len(work.local)), first, n_steps, rng)
+        settled(rebuild)(work.graph)
         return done
 
 

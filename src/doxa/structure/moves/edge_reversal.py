@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa._jit import hot, inlined
 from doxa.arrays import Floats, Words
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
@@ -53,8 +54,8 @@ class EdgeReversal:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        done = int(_advance(work, first, n_steps, rng))
-        rebuild(work.graph)
+        done = settled(_advance, work.scoring.address)(work, first, n_steps, rng)
+        settled(rebuild)(work.graph)
         return done
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:

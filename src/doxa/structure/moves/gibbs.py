@@ -30,6 +30,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa._jit import branching, inlined
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -116,12 +117,13 @@ class EdgeGibbs:
         foreign = sorted(visited - set(every))
         if foreign:
             raise ArgumentError(f"scan holds the pair {foreign[0]}, but there are only {n_nodes} columns")
-        return np.array(self.scan, dtype=np.int64)
+        return np.array(self.scan, dtype=np.int64, order="C")
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
         pairs = self._pairs(len(work.local))
-        return int(_advance_pairs(work, pairs, self.scan == "random", first, n_steps, rng))
+        advance = settled(_advance_pairs, work.scoring.address)
+        return advance(work, pairs, self.scan == "random", first, n_steps, rng)
 
     def proposals(
         self, rows: NDArray[np.uint64], limits: Limits, pair: tuple[int, int], log_score: Any
@@ -196,8 +198,8 @@ class ParentSetGibbs:
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
-        done = int(_advance_sets(work, first, n_steps, rng))
-        rebuild(work.graph)
+        done = settled(_advance_sets, work.scoring.address)(work, first, n_steps, rng)
+        settled(rebuild)(work.graph)
         return done
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:

@@ -31,6 +31,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa._call_at import settled
 from doxa._jit import branching, hot, lowest_bit, popcount
 from doxa.arrays import Floats, Words
 from doxa.checks import check_whole
@@ -152,14 +153,15 @@ class MarkovBlanket:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
         printed = 10 if self.published else 1
         reversals = printed if self.covered_arc_reversals is None else self.covered_arc_reversals
-        settings = (self.k, self.w, reversals, self.published, self.scan == "random", self._weights(len(work.local)))
-        return int(_advance(work, settings, first, n_steps, rng))
+        weights = self._weights(len(work.local))
+        settings = (self.k, float(self.w), reversals, bool(self.published), self.scan == "random", weights)
+        return settled(_advance, work.scoring.address)(work, settings, first, n_steps, rng)
 
     def _weights(self, n_nodes: int) -> NDArray[np.float64]:
         """Weights of pairs; empty where all are alike."""
         if self.pair_weights is None:
             return np.empty((0, 0))
-        weights = np.array(self.pair_weights, dtype=np.float64)
+        weights = np.array(self.pair_weights, dtype=np.float64, order="C")
         if len(weights) != n_nodes:
             raise ArgumentError(f"pair_weights has shape {weights.shape}, but there are {n_nodes} columns")
         return weights

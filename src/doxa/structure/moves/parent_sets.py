@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import settled
 from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
@@ -110,7 +111,7 @@ def scale(table: ParentSets) -> None:
     below = np.repeat(table.weight[table.first[:-1][sizes > 0]], sizes[sizes > 0]) - table.weight
     table.level[:] = np.floor(below / _LEVEL)
     table.scaled[:] = np.exp(_LEVEL * table.level - below)
-    _fill(table, np.zeros((2, n + 1), dtype=np.int64), np.zeros((2, n + 1)))
+    settled(_fill)(table, np.zeros((2, n + 1), dtype=np.int64), np.zeros((2, n + 1)))
 
 
 def _values(members: NDArray[np.bool_], weight: NDArray[np.float64], first: NDArray[np.int64]) -> NDArray[np.float64]:

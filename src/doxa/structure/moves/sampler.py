@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import settled
 from doxa.arrays import Floats, Words
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import FIRST_LOOK
@@ -309,7 +310,7 @@ class StructureSampler(GraphStarts):
         graph, local = working_graph(state.rows), np.empty(n)
         table = parent_sets(self.scores, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with self.scores.borrow() as (cache, scoring):
-            local_scores(graph[0], cache.arrays, scoring, local)
+            settled(local_scores, scoring.address)(graph[0], cache.arrays, scoring, local)
             work = work_without_draws(graph, local, self.beta, self.limits, cache.arrays, scoring, table)._replace(
                 block=state.block.copy(), memory=state.memory.copy(), position=state.position, draws=draws,
                 thin=self.thin,

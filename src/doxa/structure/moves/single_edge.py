@@ -34,6 +34,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa._jit import branching, hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.checks import check_whole
@@ -128,7 +129,8 @@ def advance_single_edge(
     """The loop of `SingleEdge`, with ``reversals`` covered-arc reversals before each step."""
     n = len(work.local)
     edges = np.zeros((2, n * (n - 1) // 2), dtype=np.int64)
-    return int(_advance(work, reversals, published, edges, log_proposals(n), first, n_steps, rng))
+    advance = settled(_advance, work.scoring.address)
+    return advance(work, reversals, published, edges, log_proposals(n), first, n_steps, rng)
 
 
 @cache

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa._jit import compact
 from doxa.arrays import Floats, Ints
 from doxa.models.bits import pack_rows
@@ -107,7 +108,7 @@ def greedy_graph(scores: FamilyScores, limits: Limits) -> NDArray[np.uint64]:
     local = np.empty(scores.n_nodes)
     best = np.zeros(3, dtype=np.int64)
     with scores.borrow() as (cache, scoring):
-        local_scores(graph[0], cache.arrays, scoring, local)
+        settled(local_scores, scoring.address)(graph[0], cache.arrays, scoring, local)
         while not _ascend(graph, local, limits, cache.arrays, scoring, np.empty(2), best, np.empty(2)):
             cache.grow()
     return graph[1]

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import settled
 from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
 from doxa.models.bits import unpack_rows
@@ -381,7 +382,7 @@ def arrange(
     """
     if order is None:
         order = np.lexsort((-weight, lists.node))
-    _sort(lists.first, weight, order)
+    settled(_sort)(lists.first, weight, order)
     table.sets[:] = lists.sets[order]
     table.weight[:] = weight[order]
     scale(table)

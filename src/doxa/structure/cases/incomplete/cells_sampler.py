@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.stopping import FIRST_LOOK
@@ -120,7 +121,7 @@ def _redrawn(
     families = families_of(working_graph(rows)[0], completion, data.rule)
     work, done = row_work(data.missing_cells.n_states), np.zeros(2, dtype=np.int64)
     for _ in range(sweeps):
-        sweep_cells(completion, families, work, done, rng)
+        settled(sweep_cells)(completion, families, work, done, rng)
     return read_cells(completion, data.missing_cells)
 
 

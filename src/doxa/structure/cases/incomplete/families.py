@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import settled
 from doxa._jit import branching, hot, inlined, lowest_bit
 from doxa.arrays import Ints, Words
 from doxa.structure.cases.incomplete.missing_cells import Completion
@@ -79,8 +80,8 @@ def families_of(parents: NDArray[np.uint64], completion: Completion, rule: Rule)
         Of `BDeu` or `K2`.
     """
     families = no_families(len(parents), int(np.bitwise_count(parents).sum()))
-    families = with_room(families, *lay_out(parents, completion, rule, families))
-    count_all(completion, families)
+    families = with_room(families, *settled(lay_out)(parents, completion, rule, families))
+    settled(count_all)(completion, families)
     return families
 
 

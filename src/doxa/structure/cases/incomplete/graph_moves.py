@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.missing_cells import Completion
 from doxa.structure.families.cache import ScoreCache, Scoring, local_scores
@@ -83,10 +84,10 @@ class GraphMoves:
         self.cache.used[:] = 0
         self.cache.statistics[:] = 0
         if self.lists is not None:
-            weigh_lists(completion, scoring, self.lists, self._words, self.weight)
+            settled(weigh_lists, scoring.address)(completion, scoring, self.lists, self._words, self.weight)
             self._order = arrange(self.layout, self.lists, self.beta * self.weight, self._order)
-            fill_cache(self.lists, self.weight, self._words, self.cache.arrays)
-        local_scores(graph[0], self.cache.arrays, scoring, local)
+            settled(fill_cache)(self.lists, self.weight, self._words, self.cache.arrays)
+        settled(local_scores, scoring.address)(graph[0], self.cache.arrays, scoring, local)
 
     def run(
         self,

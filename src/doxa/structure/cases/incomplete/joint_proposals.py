@@ -48,7 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import call_at
+from doxa._call_at import call_at, settled
 from doxa._jit import branching, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.blocks import set_cell, to_power
@@ -289,7 +289,7 @@ class JointProposals:
         self.cache.make_room(int(np.diff(lists.first).max(initial=0)))
         parents = np.zeros(lists.sets.shape[1], dtype=np.uint64)
         self.table, self.weights, self.number = frozen_lists(data, limits, lists, references, beta)
-        fill_cache(lists, self.weights.mean(axis=0), parents, self.cache.arrays)
+        settled(fill_cache)(lists, self.weights.mean(axis=0), parents, self.cache.arrays)
         self.local = np.zeros(n)
         self.work = joint_work(data, beta)
         self.done = np.zeros(3, dtype=np.int64)  # steps, offers, acceptances
@@ -311,13 +311,13 @@ class JointProposals:
             self.number, self.weights, self.least_spread, self.standing, self.places, completion, terms, self.work
         )  # fmt: skip
         n_done = 0
-        local_scores(graph[0], self.cache.arrays, self.scoring, self.local)
+        settled(local_scores, self.scoring.address)(graph[0], self.cache.arrays, self.scoring, self.local)
         while n_done < number:
             while self.cache.wants_to_grow and self.cache.can_grow:
                 self.cache.grow()
             work, steps = self.steps._replace(graph=graph, cache=self.cache.arrays), (n_done, number)
             at = self.advance.of(work, _SHARES, log_q, *steps, rng)
-            n_done = _run(at, steps, work, _SHARES, log_q, frozen, self.done, rng)
+            n_done = settled(_run, self.scoring.address)(at, steps, work, _SHARES, log_q, frozen, self.done, rng)
         return working_graph(graph[1])
 
 
@@ -343,10 +343,10 @@ def _weights_on(
     def weigh() -> NDArray[np.float64]:
         completion = completion_of(data.missing_cells, references[0])
         scoring, _ = data.scoring(completion)
-        weights = np.zeros((len(references), lists.n_sets))
+        weights, weigh = np.zeros((len(references), lists.n_sets)), settled(weigh_lists, scoring.address)
         for weight, cells in zip(weights, references, strict=True):
             put_cells(completion, data.missing_cells, cells)
-            weigh_lists(completion, scoring, lists, np.zeros(lists.sets.shape[1], dtype=np.uint64), weight)
+            weigh(completion, scoring, lists, np.zeros(lists.sets.shape[1], dtype=np.uint64), weight)
         return weights
 
     arrays: list[NDArray[Any]] = [lists.node, lists.sets, *references]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,10 @@ __all__ = [
     "put_cells",
     "read_cells",
 ]
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class SharedCells(NamedTuple):
@@ -280,6 +284,8 @@ def put_cells(completion: Completion, missing_cells: MissingCells, cells: NDArra
 def read_cells(completion: Completion, missing_cells: MissingCells) -> NDArray[Any]:
     """Values of the missing cells in a completion, in their order; undoes `put_cells`."""
     codes: NDArray[np.int16] = completion.rows[missing_cells.row, missing_cells.column]
+    if missing_cells.numbers is None:
+        return codes
     is_number = missing_cells.is_number
     if not is_number.any():
         return codes
@@ -376,9 +382,9 @@ class IncompleteData:
         at = self.remember.made.setdefault(("address",), scorer_address())
         return Scoring.of(data, self.rule, self.prior.arrays, scorer, at), scorer
 
-    def address_of(self, function: Callable[..., Any]) -> Address:
+    def address_of(self, function: Callable[P, R]) -> Address[P, R]:
         """Where a loop stands that all chains on this table call with arguments of the same kinds."""
-        found: Address = self.remember.made.setdefault(("address", function), Address(function))
+        found: Address[P, R] = self.remember.made.setdefault(("address", function), Address(function))
         return found
 
     def completed(self, cells: NDArray[Any]) -> FamilyScores:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import Address, call_at
+from doxa._call_at import Address, call_at, settled
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.families.cache import ScoreCache, counted_log_score
@@ -56,9 +56,9 @@ def propose(
     work: Work,
     lengths: Ints,
     cache: ScoreCache,
-    offered: tuple[Address, Context],
+    offered: tuple[Address[..., int], Context],
     done: NDArray[np.int64],
-    advance: Address,
+    advance: Address[..., int],
     rng: np.random.Generator,
 ) -> None:
     """A proposal of so many steps for each of ``lengths``, in place; the cache of scores grows where it has to.
@@ -80,7 +80,7 @@ def propose(
             advance.of(work, shares, log_q, 0, 1, rng),
             offer.of(work.graph[0], work.local, context, rng),
         )
-        first = _propose(at, work, (shares, log_q), (first, lengths, arrays.limit), context, done, rng)
+        first = settled(_propose, at)(at, work, (shares, log_q), (first, lengths, arrays.limit), context, done, rng)
         while cache.wants_to_grow and cache.can_grow:
             cache.grow()
 
@@ -90,7 +90,7 @@ def _propose_by(
     work: Work,
     lengths: Ints,
     cache: ScoreCache,
-    offered: tuple[Address, Context],
+    offered: tuple[Address[..., int], Context],
     done: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> None:

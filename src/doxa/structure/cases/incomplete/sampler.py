@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.structure.cases.incomplete.blocks import row_work
@@ -80,11 +81,11 @@ class CollapsedChain(SweepingChain):
         self.is_scored = False
         families = families_of(self.graph[0], self.completion, self.data.rule)
         for _ in range(passes):
-            sweep_cells(self.completion, families, self.work, self.rows_done, rng)
+            settled(sweep_cells)(self.completion, families, self.work, self.rows_done, rng)
         for column in self.data.missing_cells.hidden.tolist():
             r = int(self.data.missing_cells.n_states[column])
             a, b = int(rng.random() * r), int(rng.random() * r)
-            swap_labels(column, a, b, self.completion, families)
+            settled(swap_labels)(column, a, b, self.completion, families)
 
     def score_afresh(self) -> None:
         """Forget the scores of older completions; weigh the lists, and score the graph's families."""

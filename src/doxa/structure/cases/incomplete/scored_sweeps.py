@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import settled
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Words
 from doxa.structure.cases.incomplete.category_regressions import (
@@ -581,9 +582,12 @@ class ScoredChain(SweepingChain):
     def redraw_cells(self, rng: np.random.Generator, *, numbers: bool = True) -> None:
         """Offer every missing cell a new value, numbers if asked, and exchange labels of hidden columns."""
         self.is_scored = False
-        sweep_columns(self.parents, self.completion, self.scoring, self.work, numbers, rng)
+        settled(sweep_columns, self.scoring.address)(
+            self.parents, self.completion, self.scoring, self.work, numbers, rng
+        )
+        exchange = settled(exchange_labels, self.scoring.address)
         for column in self.data.missing_cells.hidden.tolist():
-            exchange_labels(column, self.parents, self.completion, self.scoring, self.work, rng)
+            exchange(column, self.parents, self.completion, self.scoring, self.work, rng)
 
     def move_graph(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None = None) -> None:
         """So many steps of the move, on scores of today or in joint proposals."""
@@ -603,7 +607,7 @@ class ScoredChain(SweepingChain):
         table = parent_sets(stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
         with stale.borrow() as (cache, scoring):
             local, length = np.empty(n), self._sampler.joint_proposal
-            local_scores(self.graph[0], cache.arrays, scoring, local)
+            settled(local_scores, scoring.address)(self.graph[0], cache.arrays, scoring, local)
             work = work_without_draws(self.graph, local, self.beta, self.limits, cache.arrays, scoring, table)
             lengths = np.full(-(-steps // length), length)
             lengths[-1] -= lengths.sum() - steps
@@ -634,7 +638,9 @@ class ScoredChain(SweepingChain):
         n, data = len(self.local), (self.completion, self.scoring)
         lists = np.zeros((2, n * (n - 1) // 2), dtype=np.int64), log_proposals(n)
         self.is_scored = False
-        self.edges_done += move_edges(self.graph, self.limits, lists, *data, self.work, steps, rng)
+        self.edges_done += settled(move_edges, self.scoring.address)(
+            self.graph, self.limits, lists, *data, self.work, steps, rng
+        )
 
     def sum_cells_out(self, proposals: int, rng: np.random.Generator) -> bool:
         """So many proposals with the missing cells summed out, and new cells; False if the graph is none for it."""
@@ -654,5 +660,6 @@ class ScoredChain(SweepingChain):
 
     def _score(self, nodes: Any, parents: NDArray[np.uint64], scores: NDArray[np.float64]) -> None:
         """Scores of these nodes' families on the completion at hand."""
+        score = settled(score_families, self.scoring.address)
         for node in nodes:
-            score_families(int(node), parents[node : node + 1], self.scoring, scores[node : node + 1])
+            score(int(node), parents[node : node + 1], self.scoring, scores[node : node + 1])

@@ -55,6 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa._call_at import settled
 from doxa._jit import hot
 from doxa.arrays import Floats, Ints, Words
 from doxa.structure.cases.incomplete.coefficients import (
@@ -191,6 +192,7 @@ class CellsSummedOut:
         prior = Prior(rule.mean_weight, rule.freedom, rule.scale, rule.log_weight)
         self._offered = Offered(standing_space(rows), standing, fresh, frozen, prior, work, today)
         self._advance, self._offer = chain.advance, data.address_of(offer)
+        self._begin, self._draw_cells = data.address_of(begin), data.address_of(draw_cells)
         self.done = np.zeros(2, dtype=np.int64)  # proposals of other graphs, and those taken
 
     def can_begin(self, parents: NDArray[np.uint64]) -> bool:
@@ -201,13 +203,13 @@ class CellsSummedOut:
         """So many proposals from a graph that `can_begin`; where it ends, and the cells are drawn anew."""
         offered, graph, local = self._offered, working_graph(rows), np.empty(len(rows))
         with self._frozen.scores.borrow() as (cache, scoring):
-            local_scores(graph[0], cache.arrays, scoring, local)
-            begin(graph[0], offered, rng)
+            settled(local_scores, scoring.address)(graph[0], cache.arrays, scoring, local)
+            self._begin(graph[0], offered, rng)
             work = work_without_draws(graph, local, 1.0, self._limits, cache.arrays, scoring, self._table)
             steps = np.array(_STEPS_A_COLUMN) * len(rows)
             lengths = rng.choice(steps, size=0 if self._stands else proposals)
             propose(self._move, work, lengths, cache, (self._offer, offered), self.done, self._advance, rng)
-            draw_cells(offered.coefficients, offered.work, rng)
+            self._draw_cells(offered.coefficients, offered.work, rng)
         return graph[1]
 
 
