@@ -282,6 +282,7 @@ class TemperedSampler:
         """
         rungs = self.rungs_of(state)
         states = [_rung(state, k) for k in range(len(rungs))]
+        running = [getattr(rung, "running", lambda rung=rung: rung.run)() for rung in rungs]
         streams = [stream_of(words) for words in state.streams]
         info: dict[str, int] = {"proposed": 0, "accepted": 0}
         for k in range(len(states) - 1):
@@ -293,9 +294,9 @@ class TemperedSampler:
             to_swap = (n_draws // self.swap_every + 1) * self.swap_every if len(rungs) > 1 else end
             size = min(end, to_swap) - n_draws
             scores = np.empty(len(states))
-            for k, rung in enumerate(rungs):
+            for k, run in enumerate(running):
                 begin = time.thread_time_ns()
-                states[k], draws, done = rung.run(states[k], size * self.thin, streams[k])
+                states[k], draws, done = run(states[k], size * self.thin, streams[k])
                 scores[k] = draws["log_score"][-1]
                 if k == 0:
                     parts.append(draws)

@@ -27,21 +27,26 @@ from doxa.structure.cases.incomplete.blocks import row_work
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, family_lists
 from doxa.structure.cases.incomplete.families import families_of
 from doxa.structure.cases.incomplete.graph_moves import GraphDraws
-from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of, read_cells
+from doxa.structure.cases.incomplete.missing_cells import (
+    IncompleteData,
+    MissingCells,
+    completion_of,
+    read_cells,
+)
 from doxa.structure.cases.incomplete.sweep import sweep_cells
+from doxa.structure.cases.incomplete.sweeping_chain import Run, SweepingChain
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.families.score_table import ScoreTable, build_score_table, usual_size
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto
 from doxa.structure.moves.best_graph import takes_all_orders
-from doxa.structure.moves.sampler import GraphStarts, StructureMove, StructureSampler, StructureState
+from doxa.structure.moves.sampler import GraphStarts, StructureSampler, StructureState
 from doxa.structure.moves.starts import greedy_graph, smallest_graph
 
 __all__ = [
     "USUAL_MOVE",
     "CellsSampler",
-    "SweepingChain",
     "observed_cells",
     "reference_completions",
     "reference_lists",
@@ -178,57 +183,6 @@ def shared_lists(
     return lists.with_own_work_space(), completions
 
 
-class SweepingChain:
-    """One chain's work space: a completion, a graph, and what a sweep does with them.
-
-    Parameters
-    ----------
-    data : IncompleteData
-    limits : Limits
-    move : StructureMove
-    state : StructureState
-        Where the chain stands.
-    beta : float
-        Inverse temperature.
-    """
-
-    local: NDArray[np.float64]  # (n_nodes,): scores of the graph's families
-
-    def __init__(
-        self, data: IncompleteData, limits: Limits, move: StructureMove, state: StructureState, beta: float
-    ) -> None:
-        self.data, self.limits, self.move, self.beta = data, limits, move, float(beta)
-        self.graph = working_graph(state.rows)
-        self.completion = completion_of(data.missing_cells, state.cells)
-        self.scoring, self.scorer = data.scoring(self.completion)
-        self.is_scored = False  # whether the lists are weighed on the completion that stands
-
-    @property
-    def rows(self) -> NDArray[np.uint64]:
-        """Adjacency rows of the graph."""
-        return self.graph[1]
-
-    @property
-    def cells(self) -> NDArray[Any]:
-        """The completion, in the order of the missing cells."""
-        return read_cells(self.completion, self.data.missing_cells)
-
-    def begin_sweep(self, rng: np.random.Generator) -> None:
-        """All that comes before a sweep's structure steps."""
-        raise NotImplementedError
-
-    def move_graph(self, steps: int, rng: np.random.Generator, draws: GraphDraws | None = None) -> None:
-        """So many structure steps on the completion that stands, at the beginning of a sweep or within one."""
-        raise NotImplementedError
-
-    def end_sweep(self, rng: np.random.Generator) -> None:
-        """All that comes after them: nothing, unless a chain says otherwise."""
-
-    def state(self) -> StructureState:
-        """Where the chain stands, but for its place in the sweep."""
-        raise NotImplementedError
-
-
 class CellsSampler(GraphStarts):
     """Chains over graphs and missing cells: their starts, and their sweeps.
 
@@ -264,14 +218,43 @@ class CellsSampler(GraphStarts):
         """Draws of the first epoch of a warm-up: those of 250 sweeps, and 500 at least."""
         return max(FIRST_LOOK, _FIRST_SWEEPS * self.steps // self.thin)
 
-    def run_chain(
-        self, chain: SweepingChain, position: int, n_steps: int, rng: np.random.Generator
-    ) -> tuple[StructureState, dict[str, NDArray[Any]]]:
+    def chain_at(self, state: StructureState) -> SweepingChain:
+        """A chain that stands there, and its work space."""
+        raise NotImplementedError
+
+    def run(self, state: StructureState, n_steps: int, rng: np.random.Generator) -> Run:
         """Run ``n_steps`` structure steps, a multiple of ``thin``, and the sweeps that go with them.
 
-        ``position`` is the number of steps, up to whole cycles, that the chain has done.  The draws are those that
-        `doxa.structure.cases.incomplete.sampler.IncompleteSampler.run` names.
+        Returns
+        -------
+        state : StructureState
+        draws : dict
+            ``rows`` uint64 (n_kept, n_nodes, n_words); ``log_score`` float64 (n_kept,), log of the joint probability of
+            graph, missing cells and data, nats, up to the constant in the prior of graphs; ``n_edges`` int32; ``cells``
+            (n_kept, n_missing), int8 or, if a column has more than 127 states, int16, or float64 if some are numbers.
+        info : dict
+            `SweepingChain.counts`.
         """
+        return self.running()(state, n_steps, rng)
+
+    def running(self) -> Callable[[StructureState, int, np.random.Generator], Run]:
+        """`run` for one chain, or several in turn: the work space is made at the first call, and kept."""
+        chain: SweepingChain | None = None
+
+        def run(state: StructureState, n_steps: int, rng: np.random.Generator) -> Run:
+            nonlocal chain
+            if chain is None:
+                chain = self.chain_at(state)
+            else:
+                chain.stand_at(state)
+            return (*self._run_chain(chain, state.position, n_steps, rng), chain.counts())
+
+        return run
+
+    def _run_chain(
+        self, chain: SweepingChain, position: int, n_steps: int, rng: np.random.Generator
+    ) -> tuple[StructureState, dict[str, NDArray[Any]]]:
+        """`run`; ``position`` is the number of steps, up to whole cycles, that the chain has done."""
         kept, missing_cells = n_steps // self.thin, self.data.missing_cells
         draws: dict[str, NDArray[Any]] = {
             "rows": np.empty((kept, *chain.rows.shape), dtype=np.uint64),

@@ -65,16 +65,21 @@ class GraphMoves:
         n, words = state.rows.shape
         self.limits, self.move, self.lists, self.beta = limits, move, lists, beta
         self.stands = limits.one_graph
-        self.position = state.position % move.cycle_length(n)
-        self.block, self.memory = state.block.copy(), state.memory.copy()
         self.cache = ScoreCache(n, CACHE_BYTES)
         self.done = np.zeros(2, dtype=np.int64)  # steps: proposed, accepted
+        self.stand_at(state)
         self._words = np.zeros(words, dtype=np.uint64)  # work space
         self._order: NDArray[np.int64] | None = None  # of the lists, by weight, at the last completion
         self.layout = no_parent_sets(n, words) if lists is None else list_layout(lists)
         self.weight = np.zeros(0 if lists is None else lists.n_sets)
         if lists is not None:
             self.cache.make_room(int(np.diff(lists.first).max(initial=0)))
+
+    def stand_at(self, state: StructureState) -> None:
+        """Go on from another state, with counts at 0."""
+        self.position = state.position % self.move.cycle_length(len(state.rows))
+        self.block, self.memory = state.block.copy(), state.memory.copy()
+        self.done[:] = 0
 
     def score_afresh(
         self, graph: WorkingGraph, completion: Completion, scoring: Scoring, local: NDArray[np.float64]

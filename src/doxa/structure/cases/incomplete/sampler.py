@@ -14,10 +14,8 @@ At an inverse temperature below 1 each of the three parts keeps the joint poster
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from doxa._call_at import settled
 from doxa.checks import check_whole
@@ -27,7 +25,6 @@ from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
 from doxa.structure.cases.incomplete.cells_sampler import (
     USUAL_MOVE,
     CellsSampler,
-    SweepingChain,
     shared_lists,
     usual_steps,
 )
@@ -36,6 +33,7 @@ from doxa.structure.cases.incomplete.graph_moves import GraphDraws, GraphMoves
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData
 from doxa.structure.cases.incomplete.sweep import swap_labels, sweep_cells
+from doxa.structure.cases.incomplete.sweeping_chain import SweepingChain, named_counts
 from doxa.structure.limits import Limits
 from doxa.structure.moves.sampler import StructureMove, StructureState
 
@@ -76,6 +74,14 @@ class CollapsedChain(SweepingChain):
         self.joint_proposals, self.passes, self.n_joint = joint_proposals, passes, n_joint
         self.rows_done = np.zeros(2, dtype=np.int64)  # independence proposals of cells: made, accepted
 
+    def stand_at(self, state: StructureState) -> None:
+        """As `SweepingChain.stand_at`."""
+        super().stand_at(state)
+        self.moves.stand_at(state)
+        self.rows_done[:] = 0
+        if self.joint_proposals is not None:
+            self.joint_proposals.done[:] = 0
+
     def redraw_cells(self, passes: int, rng: np.random.Generator) -> None:
         """Redraw every missing cell ``passes`` times, and exchange labels of hidden columns."""
         self.is_scored = False
@@ -107,6 +113,15 @@ class CollapsedChain(SweepingChain):
     def state(self) -> StructureState:
         """Where the chain stands, but for its place in the sweep."""
         return self.moves.state(self.rows, self.cells)
+
+    def counts(self) -> dict[str, int]:
+        """``proposed`` and ``accepted`` structure steps, ``rows_proposed`` and ``rows_accepted`` independence proposals
+        of cells, ``joint_proposed`` and ``joint_accepted`` changes of graph and cells together.
+        """
+        done = {"": self.moves.done, "rows_": self.rows_done}
+        if self.joint_proposals is not None:
+            done["joint_"] = self.joint_proposals.done[1:]
+        return named_counts(done)
 
 
 _JOINT_PROPOSALS_A_NODE, _LEAST_JOINT_PROPOSALS = 5, 50
@@ -192,22 +207,8 @@ class IncompleteSampler(CellsSampler):
                 "doxa.structure.cases.incomplete.by_kind.sampler_with_cells"
             )
 
-    def run(
-        self, state: StructureState, n_steps: int, rng: np.random.Generator
-    ) -> tuple[StructureState, dict[str, NDArray[Any]], dict[str, int]]:
-        """Run ``n_steps`` structure steps, a multiple of ``thin``, and the sweeps that go with them.
-
-        Returns
-        -------
-        state : StructureState
-        draws : dict
-            ``rows`` uint64 (n_kept, n_nodes, n_words); ``log_score`` float64 (n_kept,), log of the joint probability of
-            graph, missing cells and data, nats, up to the constant in the prior of graphs; ``n_edges`` int32; ``cells``
-            (n_kept, n_missing), int8 or, if a column has more than 127 states, int16.
-        info : dict
-            ``proposed`` and ``accepted`` structure steps, ``rows_proposed`` and ``rows_accepted`` independence
-            proposals of cells, ``joint_proposed`` and ``joint_accepted`` changes of graph and cells together.
-        """
+    def chain_at(self, state: StructureState) -> CollapsedChain:
+        """A chain that stands there, and its work space."""
         lists, joint_proposals = None, None
         if (self.move.uses_table or self.joint_proposals) and not self.limits.one_graph:
             lists, completions = shared_lists(self.data, self.limits, self.n_references, self.keep_within)
@@ -215,17 +216,7 @@ class IncompleteSampler(CellsSampler):
                 joint_proposals = JointProposals(
                     self.data, self.limits, lists, completions, self.least_spread, self.beta
                 )
-        chain = CollapsedChain(
+        return CollapsedChain(
             self.data, self.limits, self.move, lists, state, joint_proposals, self.beta, self.passes,
             self.joint_proposals,
         )  # fmt: skip
-        state, draws = self.run_chain(chain, state.position, n_steps, rng)
-        info = {
-            "proposed": int(chain.moves.done[0]),
-            "accepted": int(chain.moves.done[1]),
-            "rows_proposed": int(chain.rows_done[0]),
-            "rows_accepted": int(chain.rows_done[1]),
-        }
-        if joint_proposals is not None:
-            info |= {"joint_proposed": int(joint_proposals.done[1]), "joint_accepted": int(joint_proposals.done[2])}
-        return state, draws, info

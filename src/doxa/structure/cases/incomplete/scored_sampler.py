@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,12 +43,14 @@ from doxa.structure.cases.incomplete.cells_sampler import (
 )
 from doxa.structure.cases.incomplete.missing_cells import IncompleteData, MissingCells, completion_of
 from doxa.structure.families.cache import FamilyScores
-from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.scores import BDeu
 from doxa.structure.limits import Limits
 from doxa.structure.moves.sampler import StructureMove, StructureState
 from doxa.structure.moves.single_edge import SingleEdge
 from doxa.structure.moves.starts import greedy_graph
+
+if TYPE_CHECKING:
+    from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain
 
 __all__ = ["MOST_STATES", "ScoredCellsSampler", "can_sum_out", "reference_scores", "rows_together"]
 
@@ -265,27 +267,8 @@ class ScoredCellsSampler(CellsSampler):
             return super().ascended(cells)
         return reference_scores(self.data, self.limits)
 
-    def run(
-        self, state: StructureState, n_steps: int, rng: np.random.Generator
-    ) -> tuple[StructureState, dict[str, NDArray[Any]], dict[str, int]]:
-        """Run ``n_steps`` structure steps, a multiple of ``thin``; draws as those of `IncompleteSampler`.
-
-        ``info`` counts ``proposed`` and ``accepted`` joint proposals that changed the graph and single-edge moves by
-        the scores of today (``fresh_proposed``, ``fresh_accepted``) or with cells (``edges_proposed``,
-        ``edges_accepted``), proposals with the missing cells summed out (``summed_proposed``, ``summed_accepted``),
-        and ``blocks_proposed`` and ``blocks_accepted``
-        offers of cells that changed some.
-        """
+    def chain_at(self, state: StructureState) -> ScoredChain:
+        """A chain that stands there, and its work space."""
         from doxa.structure.cases.incomplete.scored_sweeps import ScoredChain  # compiled on import
 
-        chain = ScoredChain(self, state)
-        state, draws = self.run_chain(chain, state.position, n_steps, rng)
-        done = {
-            "": chain.graphs_done, "fresh_": chain.steps_done, "edges_": chain.edges_done,
-            "summed_": chain.summed_done, "blocks_": chain.blocks_done,
-        }  # fmt: skip
-        info: dict[str, int] = {}
-        for what, (proposed, accepted) in done.items():
-            info |= {f"{what}proposed": int(proposed), f"{what}accepted": int(accepted)}
-        raise_caught(chain.scorer)
-        return state, draws, info
+        return ScoredChain(self, state)

@@ -48,7 +48,6 @@ from doxa.structure.cases.incomplete.category_regressions import (
     fit_category,
     log_probability,
 )
-from doxa.structure.cases.incomplete.cells_sampler import SweepingChain
 from doxa.structure.cases.incomplete.graph_moves import GraphDraws, GraphMoves, standing_still
 from doxa.structure.cases.incomplete.missing_cells import Completion, MissingCells
 from doxa.structure.cases.incomplete.proposals import Today, offer_today, propose, standing_space
@@ -62,9 +61,11 @@ from doxa.structure.cases.incomplete.regressions import (
 )
 from doxa.structure.cases.incomplete.scored_sampler import ScoredCellsSampler, reference_scores
 from doxa.structure.cases.incomplete.shared_cells import is_touched, later_row, set_number, set_shared
+from doxa.structure.cases.incomplete.sweeping_chain import SweepingChain, named_counts
 from doxa.structure.families.cache import FamilyScores, ScoreCache, Scoring, counted_log_score, local_scores
 from doxa.structure.families.family_weights import score_families
 from doxa.structure.families.gaussian.box import BGE_RULE, GaussianRule
+from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
@@ -550,6 +551,16 @@ class ScoredChain(SweepingChain):
         self._summed: CellsSummedOut | None = None  # made when the graph first moves, as ``moves``
         self._score(range(data.n_nodes), self.parents, self.local)
 
+    def stand_at(self, state: StructureState) -> None:
+        """As `SweepingChain.stand_at`."""
+        super().stand_at(state)
+        self._state = state
+        if self.moves is not None:
+            self.moves.stand_at(state)
+        for done in self._done().values():
+            done[:] = 0
+        self._score(range(self.data.n_nodes), self.parents, self.local)
+
     @property
     def parents(self) -> NDArray[np.uint64]:
         """Parents of each node, as bit sets."""
@@ -578,6 +589,23 @@ class ScoredChain(SweepingChain):
         if self.moves is None:
             return self._sampler.start_at(self.rows, self.cells)
         return self.moves.state(self.rows, self.cells)
+
+    def _done(self) -> dict[str, NDArray[np.int64]]:
+        return {
+            "": self.graphs_done, "fresh_": self.steps_done, "edges_": self.edges_done, "summed_": self.summed_done,
+            "blocks_": self.blocks_done,
+        }  # fmt: skip
+
+    def counts(self) -> dict[str, int]:
+        """``proposed`` and ``accepted`` joint proposals that changed the graph and single-edge moves by the scores of
+        today (``fresh_proposed``, ``fresh_accepted``) or with cells (``edges_proposed``, ``edges_accepted``), proposals
+        with the missing cells summed out (``summed_proposed``, ``summed_accepted``), and ``blocks_proposed`` and
+        ``blocks_accepted`` offers of cells that changed some.
+
+        Raises what a kind of family of one's own raised.
+        """
+        raise_caught(self.scorer)
+        return named_counts(self._done())
 
     def redraw_cells(self, rng: np.random.Generator, *, numbers: bool = True) -> None:
         """Offer every missing cell a new value, numbers if asked, and exchange labels of hidden columns."""
