@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -54,10 +55,16 @@ def main() -> None:
     sys.exit(code)
 
 
+@cache
+def _command() -> Any:
+    """All commands, with their options: made once in a process."""
+    return typer.main.get_command(app)
+
+
 def _run() -> int:
     """Run the command that was typed and return the exit code."""
     try:
-        outcome = app(prog_name="doxa", standalone_mode=False)
+        outcome = _command()(prog_name="doxa", standalone_mode=False)
         sys.stdout.flush()  # so that a full disk is noticed here
     except DoxaError as error:
         return _fail(printable(str(error)))

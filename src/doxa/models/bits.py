@@ -30,4 +30,4 @@ def pack_rows(matrix: NDArray[np.bool_]) -> NDArray[np.uint64]:
 def unpack_rows(words: NDArray[np.uint64], n_bits: int) -> NDArray[np.bool_]:
     """Undo `pack_rows`: words of shape (..., n_words) to bool of shape (..., n_bits)."""
     octets = np.ascontiguousarray(words, dtype="<u8").view(np.uint8)
-    return np.unpackbits(octets, axis=-1, bitorder="little")[..., :n_bits].astype(np.bool_)
+    return np.unpackbits(octets, axis=-1, count=n_bits, bitorder="little").view(np.bool_)

@@ -13,6 +13,7 @@ both the error of the simulation and that of the chains.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -170,19 +171,20 @@ def _simulate(
     """Columns from one network, parents first; in each row, one of them may be set to a random state."""
     parents, n_states = draws.parents[t], draws.n_states
     codes = np.zeros((len(parents), n_rows), dtype=np.intp)
-    for node, uniform in zip(_parents_first(parents), rng.random(codes.shape), strict=True):
+    for node, uniform in zip(_parents_first(tuple(parents)), rng.random(codes.shape), strict=True):
         table = np.exp(draws.log_table(t, node, False)).reshape(-1, n_states[node])
         row = np.zeros(n_rows, dtype=np.intp)
         for j in parents[node]:
             row = row * n_states[j] + codes[j]
-        below = table.cumsum(axis=1).T[:-1, row]  # the last state takes what is left
-        codes[node] = np.count_nonzero(uniform >= below, axis=0)
+        beyond = uniform >= table.cumsum(axis=1).T[:-1, row]  # the last state takes what is left
+        codes[node] = beyond[0] if len(beyond) == 1 else np.add.reduce(beyond, axis=0, dtype=np.intp)
         if set_column is not None:
             np.copyto(codes[node], (uniform * n_states[node]).astype(np.intp), where=set_column == node)
     return codes
 
 
-def _parents_first(parents: list[tuple[int, ...]]) -> list[int]:
+@lru_cache(4096)
+def _parents_first(parents: tuple[tuple[int, ...], ...]) -> list[int]:
     order: list[int] = []
     placed: set[int] = set()
 

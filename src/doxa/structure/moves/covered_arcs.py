@@ -17,6 +17,7 @@ not counted: the arc turned round would not be either, so the count is the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +28,17 @@ from doxa.structure.graph import REVERSE, count_bits, has_bit, is_covered, rever
 from doxa.structure.limits import Limits, may_add
 from doxa.structure.moves.changes import edge_number, score_change
 from doxa.structure.moves.sampler import Work
-from doxa.testing import Proposal
+
+if TYPE_CHECKING:
+    from doxa.testing import Proposal
 
 __all__ = ["covered_arc_proposals", "reverse_covered_arcs"]
 
 
 def covered_arc_proposals(rows: NDArray[np.uint64], limits: Limits) -> Iterator[Proposal[NDArray[np.uint64]]]:
     """Every graph that one covered-arc reversal can propose, with its probability and log Hastings term."""
+    from doxa.testing import Proposal  # checks alone list what a step can propose
+
     graph = working_graph(rows)
     covered = np.zeros_like(graph[0])
     n_covered = _find_covered(graph[0], covered, limits)

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,9 @@ from doxa.structure.graph import WorkingGraph, count_bits, has_bit, reach, rebui
 from doxa.structure.moves.changes import cache_is_full, edge_number, keep
 from doxa.structure.moves.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
 from doxa.structure.moves.sampler import Work
-from doxa.testing import Proposal
+
+if TYPE_CHECKING:
+    from doxa.testing import Proposal
 
 __all__ = ["EdgeReversal", "edge_reversal_step"]
 
@@ -60,6 +62,8 @@ class EdgeReversal:
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can propose, with its probability and the log Hastings term."""
+        from doxa.testing import Proposal  # checks alone list what a step can propose
+
         n = len(rows)
         graph = working_graph(rows)
         edges = [(i, j) for i in range(n) for j in range(n) if has_bit(graph[1], i, j)]

@@ -25,7 +25,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,7 +50,9 @@ from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, keep, score_change
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_sum_of_sets
 from doxa.structure.moves.sampler import Work
-from doxa.testing import Proposal
+
+if TYPE_CHECKING:
+    from doxa.testing import Proposal
 
 __all__ = [
     "EdgeGibbs",
@@ -132,6 +134,8 @@ class EdgeGibbs:
 
         ``log_score`` maps adjacency rows to the log posterior, up to a constant.
         """
+        from doxa.testing import Proposal  # checks alone list what a step can propose
+
         graph = working_graph(rows)
         found = [rows]
         for i, j in (pair, pair[::-1]):
@@ -204,6 +208,8 @@ class ParentSetGibbs:
 
     def proposals(self, rows: NDArray[np.uint64], table: ParentSets) -> Iterator[Proposal[NDArray[np.uint64]]]:
         """Every graph that one step can lead to, with its probability and the log ratio of the way back."""
+        from doxa.testing import Proposal  # checks alone list what a step can propose
+
         graph = working_graph(rows)
         n = len(rows)
         for node in range(n):

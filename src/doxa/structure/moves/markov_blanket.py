@@ -26,7 +26,7 @@ import math
 import numbers
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,7 +50,9 @@ from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, keep, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
 from doxa.structure.moves.sampler import Work
-from doxa.testing import Proposal
+
+if TYPE_CHECKING:
+    from doxa.testing import Proposal
 
 __all__ = ["MarkovBlanket"]
 
@@ -179,6 +181,8 @@ class MarkovBlanket:
         trusting the probability that it computes for its Hastings term; weights of pairs are whole numbers here.  With
         ``block``, the printed algorithm's step in that fixed block.
         """
+        from doxa.testing import Proposal  # checks alone list what a step can propose
+
         n = len(rows)
         graph = working_graph(rows)
         members = np.zeros(rows.shape[1], dtype=np.uint64)

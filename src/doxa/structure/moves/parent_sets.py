@@ -53,6 +53,7 @@ class ParentSets(NamedTuple):
     """The lists of all nodes as compiled loops take them."""
 
     first: NDArray[np.int64]  # (n_nodes + 1,): the sets of node i are numbers first[i] to first[i + 1] - 1
+    heaviest: NDArray[np.int64]  # (n_sets,): number of the heaviest set of the same node
     sets: NDArray[np.uint64]  # (n_sets, n_words)
     weight: NDArray[np.float64]  # (n_sets,): beta times the log weight, falling within a node
     level: NDArray[np.int64]  # (n_sets,): steps of 64 nats below the node's heaviest
@@ -97,7 +98,8 @@ def laid_out(first: NDArray[np.int64], sets: NDArray[np.uint64], near: NDArray[n
     first_block = np.cumsum([0, *(-(-sizes // 64))])
     longest, n_blocks = int(sizes.max(initial=0)), int(first_block[-1])
     return ParentSets(
-        first, sets, np.zeros(n_sets), np.zeros(n_sets, dtype=np.int64), np.zeros(n_sets), np.zeros(n_sets),
+        first, np.repeat(first[:-1], sizes), sets,
+        np.zeros(n_sets), np.zeros(n_sets, dtype=np.int64), np.zeros(n_sets), np.zeros(n_sets),
         np.concatenate([[0], np.cumsum(held)]).astype(np.int64), np.zeros(len(number)), first_block,
         np.zeros((n_blocks, n), dtype=np.uint64), np.zeros((n_blocks, words), dtype=np.uint64), np.empty(longest),
         np.empty(longest, dtype=np.int64), np.full(n, -1, dtype=np.int64), np.zeros((3, words), dtype=np.uint64),
@@ -107,8 +109,7 @@ def laid_out(first: NDArray[np.int64], sets: NDArray[np.uint64], near: NDArray[n
 
 def scale(table: ParentSets) -> None:
     """Split the weights, which fall within a node, into levels, and fill in all that follows from them, in place."""
-    n, sizes = len(table.first) - 1, np.diff(table.first)
-    below = np.repeat(table.weight[table.first[:-1][sizes > 0]], sizes[sizes > 0]) - table.weight
+    n, below = len(table.first) - 1, table.weight[table.heaviest] - table.weight
     table.level[:] = np.floor(below / _LEVEL)
     table.scaled[:] = np.exp(_LEVEL * table.level - below)
     settled(_fill)(table, np.zeros((2, n + 1), dtype=np.int64), np.zeros((2, n + 1)))

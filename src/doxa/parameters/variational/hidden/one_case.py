@@ -14,7 +14,8 @@ p_e being the entry's probability under q, s_e the child's value and o_e the off
 :math:`\xi_e^2 = E h_e^2`; with one for all, :math:`\xi^2 = \sum_e p_e E h_e^2`.  A learned root's Beta gets q of its
 cell.
 
-The work is compiled: a pass is thousands of such loops over matrices of two or three rows.
+The work is compiled: a pass is thousands of such loops over matrices of two or three rows.  Arrays are copied number by
+number: ``a[:] = b`` would have Numba compile the message of its error, for seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def see_case(
     mean, covariance = base.copy(), spread.copy()
     beta = np.empty((n_roots, 2))
     for r in range(n_roots):
-        beta[r] = state.beta[shape.root[r]]
+        for bit in range(2):
+            beta[r, bit] = state.beta[shape.root[r], bit]
     marginal = np.zeros(shape.share_at[shape.share_at.size - 1])
     probability = np.ones(shape.entry_at[shape.entry_at.size - 1])
     value = np.zeros(shape.entry_at[shape.entry_at.size - 1])
@@ -69,8 +71,10 @@ def see_case(
     n_done = 0
     while n_done < most and not converged:
         n_done += 1
-        old_q[:] = q
-        old_xi[:] = xi
+        for j in range(q.size):
+            old_q[j] = q[j]
+        for e in range(n_entries):
+            old_xi[e] = xi[e]
         if free_q:
             _values(shape, case, (centre, second, xi, slope), beta, by_row, published, value)
             _better_q(shape, case, value, published, q, marginal)
@@ -253,12 +257,14 @@ def _condition(
     covariance: _Floats,
 ) -> float:
     """Gaussians of u given the case, and the log integral of what each entry adds, exp(p s h / 2 - p lambda h^2)."""
-    mean[:] = base
-    covariance[:] = spread
     log_integral = 0.0
     reach = np.empty(shape.unit.shape[1])
     for f in range(shape.family.size):
         k = shape.n_units[f]
+        for i in range(k):
+            mean[f, i] = base[f, i]
+            for j in range(k):
+                covariance[f, i, j] = spread[f, i, j]
         for e in range(shape.entry_at[f], shape.entry_at[f + 1]):
             m, v = 0.0, 0.0
             for i in range(k):
@@ -344,7 +350,8 @@ def _learn(shape: Shape, case: Case, state: State, probability: _Floats, slope: 
             state.weight[case.configuration[e]] += weight
             state.pull[case.configuration[e]] += pull
     for r in range(shape.root.size):
-        state.beta[shape.root[r]] = beta[r]
+        for bit in range(2):
+            state.beta[shape.root[r], bit] = beta[r, bit]
 
 
 @compiled

@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._by_address import by_address
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.logistic import LogisticNetwork
@@ -36,6 +37,7 @@ _Floats: TypeAlias = NDArray[np.float64]
 _Index: TypeAlias = NDArray[np.intp]
 
 
+@by_address
 class Shape(NamedTuple):
     """Factors and blocks of a component, in flat arrays; factors are its families, then its learned roots."""
 
@@ -57,6 +59,7 @@ class Shape(NamedTuple):
     share_factor: _Index  # (n_shares,)
 
 
+@by_address
 class Case(NamedTuple):
     """What is observed around a component."""
 
@@ -67,6 +70,7 @@ class Case(NamedTuple):
     log_given: _Floats  # (n_q,), log probability of given roots
 
 
+@by_address
 class State(NamedTuple):
     """Gaussians and Betas of all families and learned roots, in whitened coordinates; changed in place."""
 

@@ -29,6 +29,7 @@ from numba import carray, typeof
 from numba.core.ccallback import CFunc
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa._jit import hot, lowest_bit
 from doxa.arrays import Floats, Ints, Words
 from doxa.errors import ArgumentError
@@ -120,7 +121,8 @@ class GaussianBox(ScorerBox):
         is_number = np.asarray(~np.isnan(values).all(axis=1))
         rule = kind.gaussian_rule(int(is_number.sum()), round(counts.sum()))
         n_cases = float(counts.sum())
-        constants = np.array([regression_constant(p, 0, n_cases, rule) for p in range(n_nodes)])
+        constant = settled(regression_constant)
+        constants = np.array([constant(p, 0, n_cases, rule) for p in range(n_nodes)])
         work = gaussian_work(values, is_number, spread)._replace(
             moments=np.zeros((n_nodes, n_nodes)), constants=constants
         )
@@ -140,13 +142,13 @@ class GaussianBox(ScorerBox):
         work.state[0] = whether
         if not whether:
             return
-        sums, mean = sums_of_products(work.values, self._counts)
-        last = self._counts[len(self._counts) - len(work.spread) :]
-        work.moments[:] = sums + (last[:, None, None] * work.spread).sum(axis=0)
+        work.moments[:], mean = sums_of_products(work.values, self._counts)
+        if len(work.spread):
+            work.moments[:] += (self._counts[-len(work.spread) :, None, None] * work.spread).sum(axis=0)
         if rule.kind == BGE_RULE:
             n_cases = float(self._counts.sum())
             shrunk = n_cases * rule.mean_weight / (n_cases + rule.mean_weight)
-            work.moments[:] += rule.scale * np.eye(len(sums)) + shrunk * np.outer(mean, mean)
+            work.moments[:] += rule.scale * np.eye(len(mean)) + shrunk * (mean[:, None] * mean)
 
     @property
     def error(self) -> ArgumentError | None:
@@ -199,7 +201,7 @@ def sums_of_products(
            [4., 8.]]), array([1., 3.]))
     """
     times = counts.astype(np.float64)
-    whole = np.nan_to_num(values)
+    whole = np.where(np.isnan(values), 0.0, values)
     mean = (whole * times).sum(axis=1) / times.sum()
     sums = np.zeros((len(values), len(values)))
     for begin in range(0, len(times), _ROWS):
@@ -207,7 +209,9 @@ def sums_of_products(
         weighted = part * times[begin : begin + _ROWS]
         for i in range(len(values)):
             sums[i, i:] += (weighted[i] * part[i:]).sum(axis=1)
-    return np.triu(sums) + np.triu(sums, 1).T, mean
+    for i in range(len(values)):
+        sums[i:, i] = sums[i, i:]
+    return sums, mean
 
 
 @hot
