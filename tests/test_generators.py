@@ -16,16 +16,13 @@ from doxa._jit import compiled, hot
 @hot
 def _drawn(found: np.ndarray, rng: np.random.Generator) -> None:
     found[0] = rng.random()
-    found[1] = rng.standard_t(3.0)
-    found[2] = rng.standard_gamma(2.0)
-    found[3] = rng.normal()
-    found[4] = rng.standard_exponential()
-    found[5] = rng.random(dtype=np.float32)
+    found[1] = rng.standard_normal()  # from 64 bits
+    found[2] = rng.random(dtype=np.float32)  # from 32
 
 
 @compiled
-def _permuted(rng: np.random.Generator) -> tuple[np.ndarray, int]:
-    return rng.permutation(20), rng.integers(0, 1000)
+def _sum(rng: np.random.Generator) -> float:
+    return rng.random(3).sum()
 
 
 @compiled
@@ -36,25 +33,22 @@ def _given_back(rng: np.random.Generator) -> np.random.Generator:
 @pytest.mark.parametrize("bits", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
 def test_draws_are_those_of_python(bits):
     one, other = (np.random.Generator(getattr(np.random, bits)(7)) for _ in range(2))
-    found, expected = np.zeros(6), np.zeros(6)
+    found, expected = np.zeros(3), np.zeros(3)
     for _ in range(3):  # each goes on where the one before ended
         _drawn(found, one)
         _drawn.py_func(expected, other)
         assert found.tolist() == expected.tolist()
-        places, number = _permuted(one)
-        again, its_number = _permuted.py_func(other)
-        assert (places == again).all()
-        assert number == its_number
+        assert _sum(one) == _sum.py_func(other)
     assert one.random() == other.random()
     assert _given_back(one) is one
 
 
 def test_nothing_holds_a_generator_after_the_call():
-    rng, found = np.random.default_rng(1), np.zeros(6)
-    _drawn(found, rng), _permuted(rng), _given_back(rng)
+    rng, found = np.random.default_rng(1), np.zeros(3)
+    _drawn(found, rng), _sum(rng), _given_back(rng)
     held = sys.getrefcount(rng), sys.getrefcount(rng.bit_generator), sys.getrefcount(rng.bit_generator.capsule)
     for _ in range(50):
-        _drawn(found, rng), _permuted(rng), _given_back(rng)
+        _drawn(found, rng), _sum(rng), _given_back(rng)
     assert (
         sys.getrefcount(rng),
         sys.getrefcount(rng.bit_generator),
@@ -63,7 +57,7 @@ def test_nothing_holds_a_generator_after_the_call():
 
 
 def test_what_is_no_generator_is_refused():
-    found = np.zeros(6)
+    found = np.zeros(3)
     with pytest.raises(TypingError):
         _drawn(found, 3)
     settled = Address(_drawn)
