@@ -53,10 +53,11 @@ def integrate(log_density: Callable[[Floats], Floats], half_width: float, d: int
         mean = weights @ theta[kept] / weights.sum()
         spread = (theta[kept] - mean).T * weights @ (theta[kept] - mean) / weights.sum() + step @ step.T / 12
         new = np.linalg.cholesky(spread)
-        corners = _corners(d) @ step.T  # the mass may reach a step beyond the points that were kept
-        reach = np.concatenate([theta[kept] + corner for corner in corners]) - mean
-        reach = np.linalg.solve(new, reach.T).T
-        centre, axes, low, high = mean, new, reach.min(axis=0), reach.max(axis=0)
+        points, corners = ((theta[kept] - mean).T, step @ _corners(d).T)
+        points, corners = np.linalg.solve(new, points), np.linalg.solve(new, corners)
+        centre, axes = mean, new
+        low = points.min(axis=1) + corners.min(axis=1)  # the mass may reach a step beyond the points that were kept
+        high = points.max(axis=1) + corners.max(axis=1)
     n, most = _SUMMED[d]
     half = _sum(log_density, centre, axes, low, high, n)
     while n < most:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.core.dispatcher import Dispatcher
@@ -22,10 +23,11 @@ from numba.extending import intrinsic
 from doxa._by_address import declared_kind
 from doxa._compilers import IS_CHECKED
 
-__all__ = ["Address", "call_at", "real_at", "settled"]
+__all__ = ["Address", "call_at", "layout", "real_at", "settled"]
 
 
 _FIRST_CALLS = 100
+_LAYOUT = 0x1 | 0x2 | 0x100 | 0x400  # NumPy's flags: in order of C, of Fortran, aligned, writeable
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -81,6 +83,13 @@ def settled(function: Callable[P, R], kinds: Hashable = 0) -> Address[P, R]:
     if found is None:
         found = _SETTLED[function, kinds] = Address(function)
     return found
+
+
+def layout(value: Any) -> Hashable:
+    """What tells the kinds of a tuple of arrays and numbers, in a hundredth of the time that Numba's look takes."""
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.ndim, value.flags.num & _LAYOUT
+    return (type(value), *map(layout, value)) if isinstance(value, tuple) else type(value)
 
 
 def _compiled_for(function: Any, arguments: tuple[Any, ...]) -> tuple[tuple[types.Type, ...], Any]:

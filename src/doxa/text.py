@@ -106,7 +106,7 @@ def in_message(text: str) -> str:
 
 _MOST_OF_WORD, _MOST_OF_MESSAGE = 200, 2000
 _LONG = re.compile(
-    rf"""'(?:[^'\\]|\\.){{{_MOST_OF_WORD},}}+'|"(?:[^"\\]|\\.){{{_MOST_OF_WORD},}}+"|\S{{{_MOST_OF_WORD + 1},}}+""",
+    rf"""'(?>[^'\\]|\\.){{{_MOST_OF_WORD},}}+'|"(?>[^"\\]|\\.){{{_MOST_OF_WORD},}}+"|\S{{{_MOST_OF_WORD + 1},}}+""",
     re.DOTALL,
 )
 

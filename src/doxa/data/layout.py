@@ -275,7 +275,7 @@ def _cells(record: str, delimiter: str) -> list[str]:
 
     The csv module would do, but for its limit on the length of a cell, which belongs to the whole process.
     """
-    cell = re.compile(rf'"((?:[^"]++|"")*+)"?[^{re.escape(delimiter)}\r\n]*|([^{re.escape(delimiter)}\r\n]*)')
+    cell = re.compile(rf'"((?>[^"]++|"")*+)"?[^{re.escape(delimiter)}\r\n]*|([^{re.escape(delimiter)}\r\n]*)')
     cells, place = [], 0
     while found := cell.match(record, place):
         quoted, plain = found.groups()

@@ -46,9 +46,9 @@ MAX_BYTES = 2**24  # unpacked; the largest networks in circulation have a third 
 MAX_NODES = 10_000  # whose adjacency matrix takes 100 MB
 
 _LINES = "write 'child: parent parent', and names with blanks, colons or commas in double quotes"
-_NAME = r'(?:"(?:[^"]|"")++"|[^\s:,"#][^\s:,"]*+)'
+_NAME = r'(?:"(?>[^"]|"")++"|[^\s:,"#][^\s:,"]*+)'
 _LINE = re.compile(
-    rf"\s*+(?:({_NAME})\s*+(?::\s*+({_NAME}(?:(?:\s*+,\s*+|\s++){_NAME})*+)?+)?+)?+\s*+(?:#.*+)?+\Z", re.DOTALL
+    rf"\s*+(?>({_NAME})\s*+(?>:\s*+(?>({_NAME}(?>(?:\s*+,\s*+|\s++){_NAME})*+))?+)?+)?+\s*+(?>#.*+)?+\Z", re.DOTALL
 )
 _ENDS = (("source", "target"), ("from", "to"), ("parent", "child"))
 _HEADER = f"the header names the two ends of an edge, once each: {' or '.join(map(','.join, _ENDS))}"
@@ -57,8 +57,8 @@ _OTHERS = frozenset({".parquet"})
 _DOT = frozenset({".dot", ".gv"})
 _DOT_FORM = "a DOT file is of the form 'digraph { a -> b; \"node c\"; }'"
 _DOT_TOKEN = re.compile(
-    r"(?:\s++|//[^\n]*+|^#[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/)*+"
-    r'("(?:[^"\\]|\\.)*+"|->|--|[{}\[\];,=:]|[^\W\d]\w*+|-?+(?:\d++\.?+\d*+|\.\d++)|\Z|.)',
+    r"(?>\s++|//[^\n]*+|^#[^\n]*+|/\*[^*]*+\*++(?>[^/*][^*]*+\*++)*+/)*+"
+    r'("(?>[^"\\]|\\.)*+"|->|--|[{}\[\];,=:]|[^\W\d]\w*+|-?+(?:\d++\.?+\d*+|\.\d++)|\Z|.)',
     re.MULTILINE | re.DOTALL,
 )
 _DOT_NAME = re.compile(r"[^\W\d]\w*+|-?+(?:\d++\.?+\d*+|\.\d++)")

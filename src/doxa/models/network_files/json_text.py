@@ -21,15 +21,15 @@ MAX_AXES = 60  # of a list of lists: an array has at most 64
 
 _BLANK = r"[ \t\r\n]*+"
 _PLAIN = r'[^"\\\x00-\x1f]*+'
-_STRING = rf'"{_PLAIN}(?:\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{{4}}){_PLAIN})*+"'
-_NUMBER = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+"
+_STRING = rf'"{_PLAIN}(?>\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{{4}}){_PLAIN})*+"'
+_NUMBER = r"-?+(?:0|[1-9][0-9]*+)(?>\.[0-9]++)?+(?>[eE][+-]?+[0-9]++)?+"
 _TOKEN = re.compile(rf'{_BLANK}({_STRING}|[^\s\[\]{{}}:,"]++|\Z|.)', re.DOTALL)
 _ITEM = re.compile(rf"{_BLANK}({_STRING}){_BLANK}([,\]])")
 _EMPTY = re.compile(rf"{_BLANK}\]")
 _NUMBERS = re.compile(rf"{_BLANK}([\[\]0-9eE+\-., \t\r\n]*+)")
 _ONE = re.compile(_NUMBER)
-_ROW = re.compile(rf"{_BLANK}({_NUMBER}{_BLANK}(?:,{_BLANK}{_NUMBER}{_BLANK})*+)?+")
-_NESTED = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_ROW = re.compile(rf"{_BLANK}(?>({_NUMBER}{_BLANK}(?>,{_BLANK}{_NUMBER}{_BLANK})*+))?+")
+_NESTED = re.compile(r'"(?>[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
 _LONG = 2**14
 
 

@@ -25,9 +25,9 @@ from doxa.models.network_files.tables import Rows, finish
 __all__ = ["Names", "finish_renamed", "name_comments", "quotable", "read_names", "words_for"]
 
 _NAMES = re.compile(r"(?:#[ \t]*+|(?:%|//|<!--) (?=variable [0-9]{1,9}: \[))variable[ \t]++([0-9]{1,9}):([^\n]*+)")
-_STRING = r'"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))++"'  # of JSON
+_STRING = r'"(?>[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4}))++"'  # of JSON
 _STRINGS = re.compile(
-    rf"[ \t\r]*+\[[ \t\r]*+{_STRING}(?:[ \t\r]*+,[ \t\r]*+{_STRING})*+[ \t\r]*+\][ \t\r]*+(?:-->\r?+)?+"
+    rf"[ \t\r]*+\[[ \t\r]*+{_STRING}(?>[ \t\r]*+,[ \t\r]*+{_STRING})*+[ \t\r]*+\][ \t\r]*+(?>-->\r?+)?+"
 )
 _EACH = re.compile(_STRING)
 _IS_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*+")

@@ -36,8 +36,8 @@ __all__ = ["net_pieces", "read_net"]
 
 _FORM = "a NET file has blocks 'node NAME { ... }' and 'potential ( CHILD | PARENT ) { ... }'"
 _COMMENT = re.compile(r'("[^"\n]*+")|%[^\n]*+')
-_OPENING = re.compile(r"\s*+(?:=\s*+)?+\(")
-_ROW = re.compile(r"\s*+((?:\(\s*+)++)([^()]*+)((?:\)\s*+)++)")
+_OPENING = re.compile(r"\s*+(?>=\s*+)?+\(")
+_ROW = re.compile(r"\s*+((?>\(\s*+)++)([^()]*+)((?>\)\s*+)++)")
 _KINDS = frozenset({"continuous", "decision", "utility", "function", "class", "temporal"})
 _KEYWORDS = frozenset({"net", "node", "potential", "discrete", "chance", "states", "data"}) | _KINDS
 

@@ -25,12 +25,12 @@ from doxa.models.network_files.source import Source, shown
 
 __all__ = ["COMMENTS", "Numbers", "Rows", "finish"]
 
-COMMENTS = r"(?:[\s,]++|//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/)*+"  # what may stand between numbers
+COMMENTS = r"(?>[\s,]++|//[^\n]*+|/\*[^*]*+\*++(?>[^/*][^*]*+\*++)*+/)*+"  # what may stand between numbers
 
 _PIECE = 2**14
 _BULK = re.compile(r"[0-9eE+\-.,\s]*+")  # without letters no nan and no inf; without "_" no Python literals
-_NUMBER = re.compile(r"[+-]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?:[eE][+-]?+[0-9]++)?+")
-_WORD = re.compile(rf"{COMMENTS}([^\s,;(){{}}<>/\"]++|.)?+", re.DOTALL)
+_NUMBER = re.compile(r"[+-]?+(?:[0-9]++\.?+[0-9]*+|\.[0-9]++)(?>[eE][+-]?+[0-9]++)?+")
+_WORD = re.compile(rf"{COMMENTS}(?>([^\s,;(){{}}<>/\"]++|.))?+", re.DOTALL)
 _END = re.compile(r"[\s,]")
 _BLANK = re.compile(r"\s")
 _BLANK_WORD = re.compile(r"\S++")

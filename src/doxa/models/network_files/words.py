@@ -19,15 +19,16 @@ __all__ = ["CUT_OFF", "MARKS", "Words", "plain"]
 MARKS = frozenset({"", *"{}()|,;"})  # words that are no names
 CUT_OFF = "the file ends in the block that begins here: it has been cut off"
 
-_COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
-_SKIP = rf"(?:\s++|{_COMMENT})*+"
+# Groups that are repeated possessively are atomic: before Python 3.11.5 they are else taken for matched halfway.
+_COMMENT = r"//[^\n]*+|/\*[^*]*+\*++(?>[^/*][^*]*+\*++)*+/"
+_SKIP = rf"(?>\s++|{_COMMENT})*+"
 _BLANKS = re.compile(_SKIP)
-_WORD = r'(?:[^\s{}()|,;"/]|/(?![/*]))++'
+_WORD = r'(?>[^\s{}()|,;"/]|/(?![/*]))++'
 _TOKEN = re.compile(rf'{_SKIP}("[^"\n]++"|[{{}}()|,;]|{_WORD}|\Z)')
-_TYPE = re.compile(rf"{_SKIP}(?::{_SKIP})?+discrete{_SKIP}\[{_SKIP}([0-9]++){_SKIP}\]{_SKIP}(?:={_SKIP})?+\{{")
+_TYPE = re.compile(rf"{_SKIP}(?>:{_SKIP})?+discrete{_SKIP}\[{_SKIP}([0-9]++){_SKIP}\]{_SKIP}(?>={_SKIP})?+\{{")
 _COLON = re.compile(rf"{_SKIP}:")
-_BLOCK = re.compile(rf'[^{{}}"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}}"/]*+)*+')
-_STATEMENT = re.compile(rf'[^{{}};"/]*+(?:(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}};"/]*+)*+')
+_BLOCK = re.compile(rf'[^{{}}"/]*+(?>(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}}"/]*+)*+')
+_STATEMENT = re.compile(rf'[^{{}};"/]*+(?>(?:"[^"\n]*+"|{_COMMENT}|/(?![/*]))[^{{}};"/]*+)*+')
 _LABELS = re.compile(r'([^{}()"/]*+)[})]')
 _BETWEEN_COMMAS = re.compile(r"[^,\s][^,]*+")
 _BETWEEN_BLANKS = re.compile(r"[^,\s]++")

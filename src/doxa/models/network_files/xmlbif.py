@@ -64,11 +64,11 @@ def _escaped(name: str) -> str:
 _MAX_DEPTH = 16
 _NAME = r"[A-Za-z_:][^\s<>/=\"'&;!?]*+"
 _ATTRIBUTE = rf"\s++{_NAME}\s*+=\s*+(?:\"[^\"<]*+\"|'[^'<]*+')"
-_TAG = re.compile(rf"<(/?+)({_NAME})((?:{_ATTRIBUTE})*+)\s*+(/?+)>")
-_DOCTYPE = re.compile(r"<!DOCTYPE(?:[^\[\]<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
+_TAG = re.compile(rf"<(/?+)({_NAME})((?>{_ATTRIBUTE})*+)\s*+(/?+)>")
+_DOCTYPE = re.compile(r"<!DOCTYPE(?>[^\[\]<>\"']++|\"[^\"]*+\"|'[^']*+')*+")
 _DECLARATION = re.compile(
-    r"\s++|<!--(?:[^-]++|-(?!->))*+-->|<\?(?:[^?]++|\?(?!>))*+\?>"
-    r"|<!(?:ELEMENT|ATTLIST|NOTATION)(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>"
+    r"\s++|<!--(?>[^-]++|-(?!->))*+-->|<\?(?>[^?]++|\?(?!>))*+\?>"
+    r"|<!(?:ELEMENT|ATTLIST|NOTATION)(?>[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+>"
 )
 _DOCTYPE_END = re.compile(r"\]\s*+>")
 _TYPE_END = re.compile(">")

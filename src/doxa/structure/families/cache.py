@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
-from doxa._call_at import Address, real_at, settled
+from doxa._call_at import layout, real_at, settled
 from doxa._jit import branching, cold, hot, inlined
 from doxa.arrays import Floats, Ints, Words
 from doxa.data import Table
@@ -48,7 +48,6 @@ __all__ = [
     "family_log_score",
     "local_scores",
     "local_weights",
-    "scorer_address",
 ]
 
 _PROBES = 16  # slots looked at for one key; a key that finds them all taken replaces one
@@ -84,21 +83,12 @@ class Scoring(NamedTuple):
         rule: Rule,
         prior: tuple[Floats, Floats],
         scorer: Scorer | None = None,
-        at: Address[..., float] | None = None,
     ) -> Scoring:
-        """By these; a scorer must be kept as long.
-
-        ``at`` is an address, of `scorer_address`, that was found for arrays of the same kinds.
-        """
+        """By these; a scorer must be kept as long."""
         scratch = counting_scratch(len(data[1]), None if scorer is None else scorer.addresses)
         made = cls(data, rule, prior, scratch, 0)
-        at = scorer_address() if at is None else at
-        return made._replace(address=at.of(0, np.zeros(1, dtype=np.uint64), made))
-
-
-def scorer_address() -> Address[..., float]:
-    """Where families are scored, to be found once for all `Scoring` of one kind: their types are long to look at."""
-    return Address(_score_from_data)
+        scored = settled(_score_from_data, layout(made))
+        return made._replace(address=scored.of(0, np.zeros(1, dtype=np.uint64), made))
 
 
 class CacheUse(NamedTuple):

@@ -9,6 +9,7 @@ prior. The nodes of a `FamilyWeights` ask for their sets together, so that each 
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from doxa.arrays import Floats, Words
 from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import FamilyScores, Scoring, counted_log_score
 from doxa.structure.families.counting import BIC_RULE, CONSTANT_RULE
-from doxa.structure.families.kind import raise_caught
+from doxa.structure.families.kind import Scorer, raise_caught
 from doxa.structure.families.set_numbers import subsets
 from doxa.structure.families.shared_counts import SharedCounts
 from doxa.structure.limits import Limits
@@ -90,6 +91,7 @@ class FamilyWeights:
         self.most_columns = columns
         self.log_states = np.log(scores.data[2].astype(np.float64))
         self.counts = scores.shared_counts(columns, pool)
+        self._of_thread = threading.local()
         self._subsets: dict[tuple[int, int], NDArray[np.int64]] = {}  # nodes ask for the same ones in turn
 
     def sets_over(self, pool: NDArray[np.int64], size: int) -> NDArray[np.int64]:
@@ -168,11 +170,18 @@ class FamilyWeights:
     def _weigh_one_by_one(self, node: NodeFamilies, free: NDArray[np.int64]) -> NDArray[np.float64]:
         """For nodes with many required parents."""
         weight = np.empty(len(free))
-        scorer = self.scores.score.scorer(self.scores.data, self.scores.numbers, fixed=True)
-        scoring = Scoring.of(self.scores.data, self.scores.rule, self.prior, scorer)
+        scoring, scorer = self._scoring_of_this_thread()
         settled(score_families, scoring.address)(node.child, self.words(node, free), scoring, weight)
         raise_caught(scorer)
         return weight
+
+    def _scoring_of_this_thread(self) -> tuple[Scoring, Scorer | None]:
+        """What scores families one by one: it has work space, which threads do not share."""
+        if not hasattr(self._of_thread, "made"):
+            scorer = self.scores.score.scorer(self.scores.data, self.scores.numbers, fixed=True)
+            self._of_thread.made = Scoring.of(self.scores.data, self.scores.rule, self.prior, scorer), scorer
+        made: tuple[Scoring, Scorer | None] = self._of_thread.made
+        return made
 
 
 @hot

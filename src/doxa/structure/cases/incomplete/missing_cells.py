@@ -26,7 +26,7 @@ from doxa.data import Table
 from doxa.data.scaled import Scaled, scaled
 from doxa.errors import ArgumentError, TableError
 from doxa.models.bits import pack_rows
-from doxa.structure.families.cache import FamilyScores, Memory, Scoring, scorer_address
+from doxa.structure.families.cache import FamilyScores, Memory, Scoring
 from doxa.structure.families.counting import Rule
 from doxa.structure.families.kind import FamilyKind, Scorer
 from doxa.structure.families.scores import BDeu
@@ -379,8 +379,7 @@ class IncompleteData:
         """What counts and scores families in a completion, and what it calls for that, to be kept as long."""
         data = (completion.columns, completion.weights, completion.n_states)
         scorer = self.score.scorer(data, None if self.table.numbers is None else completion.numbers)
-        at = self.remember.made.setdefault(("address",), scorer_address())
-        return Scoring.of(data, self.rule, self.prior.arrays, scorer, at), scorer
+        return Scoring.of(data, self.rule, self.prior.arrays, scorer), scorer
 
     def address_of(self, function: Callable[P, R]) -> Address[P, R]:
         """Where a loop stands that all chains on this table call with arguments of the same kinds."""
