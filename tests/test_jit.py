@@ -26,8 +26,8 @@ from numba.core.lowering import Lower
 from numba.extending import overload
 
 import doxa
-from doxa import _compilers
-from doxa._call_at import Address, call_at, real_at, settled
+from doxa import _call_at, _compilers
+from doxa._call_at import Address, call_at, layout, real_at, settled
 from doxa._compilers import _functions_can_be_marked, _QuickFlags
 from doxa._jit import branching, cold, compact, compiled, hot, inlined
 
@@ -152,6 +152,52 @@ def test_where_indices_are_checked_kinds_are_too(monkeypatch):
     assert scaled_by(values, 1.0, (0.0, 0.0)) == 8.0
     with pytest.raises(TypeError, match=r"_scaled.*int64.*float64"):
         scaled_by(whole, 1.0, (0.0, 0.0))
+
+
+class _Of(NamedTuple):
+    values: np.ndarray
+    many: tuple[np.ndarray, int]
+    share: float
+
+
+class _OtherOf(NamedTuple):
+    values: np.ndarray
+    many: tuple[np.ndarray, int]
+    share: float
+
+
+def _of_several_kinds():
+    square, fixed = np.ones((3, 3)), np.ones(3)
+    fixed.flags.writeable = False
+    arrays = [
+        np.ones(3),
+        np.ones(3, dtype=np.int64),
+        fixed,
+        np.ones(6)[::2],
+        square,
+        square[::-1, ::-1],
+    ]
+    arrays += [np.asfortranarray(np.ones((3, 2))), np.ones((3, 2)), np.ones(0), np.ones((1, 3)), np.ones((3, 1))]
+    return [kind(a, (b, 1), 0.5) for kind in (_Of, _OtherOf) for a in arrays for b in arrays]
+
+
+def _kinds_by_layout(values):
+    found = {}
+    for value in values:
+        found.setdefault(layout(value), set()).add(numba.typeof(value))
+    return found
+
+
+def test_one_layout_is_of_one_kind(monkeypatch):
+    """Where functions stand is looked up by it, and what stands there takes nothing else."""
+    values = _of_several_kinds()
+    found = _kinds_by_layout(values)
+    assert len(values) > len(found) > 100
+    assert {len(kinds) for kinds in found.values()} == {1}
+    for flag in (0x1, 0x2, 0x400):  # each is needed
+        with monkeypatch.context() as patched:
+            patched.setattr(_call_at, "_LAYOUT", _call_at._LAYOUT & ~flag)
+            assert max(len(kinds) for kinds in _kinds_by_layout(values).values()) > 1
 
 
 def test_what_is_not_compiled_is_called_as_it_is():

@@ -27,7 +27,7 @@ __all__ = ["Address", "call_at", "layout", "real_at", "settled"]
 
 
 _FIRST_CALLS = 100
-_LAYOUT = 0x1 | 0x2 | 0x100 | 0x400  # NumPy's flags: in order of C, of Fortran, aligned, writeable
+_LAYOUT = 0x1 | 0x2 | 0x400  # of NumPy's flags: in order of C, in order of Fortran, writeable
 
 P = ParamSpec("P")
 R = TypeVar("R")
