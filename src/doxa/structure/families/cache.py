@@ -147,6 +147,12 @@ class ScoreCache:
         """Whether some node's table has passed the load at which it should be doubled."""
         return bool(self.statistics[2])
 
+    def forget(self) -> None:
+        """Empty the tables, as large as they are."""
+        self.scores[:] = np.nan
+        self.used[:] = 0
+        self.statistics[:] = 0
+
     def make_room(self, n_scores: int) -> None:
         """Grow until so many scores of a node fill no more than a quarter of its table, or the bound is reached."""
         while self.capacity < 4 * n_scores and self.can_grow:

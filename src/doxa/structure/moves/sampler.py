@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -40,6 +41,7 @@ __all__ = [
     "StructureSampler",
     "StructureState",
     "Work",
+    "no_draws",
     "planted_in_half",
     "run_steps",
     "steps_between_draws",
@@ -93,6 +95,12 @@ class Work(NamedTuple):
     spare: tuple[NDArray[np.uint64], NDArray[np.uint64]]  # work space: (n_nodes, n_words) and (n_words,)
 
 
+@cache
+def no_draws(n_nodes: int, n_words: int) -> tuple[NDArray[np.uint64], NDArray[np.float64], NDArray[np.int32]]:
+    """`Work.draws` where none are kept."""
+    return np.empty((0, n_nodes, n_words), dtype=np.uint64), np.empty(0), np.empty(0, dtype=np.int32)
+
+
 def work_without_draws(
     graph: WorkingGraph,
     local: NDArray[np.float64],
@@ -104,10 +112,9 @@ def work_without_draws(
 ) -> Work:
     """What steps work on that keep no draws, at the beginning of a move's cycle."""
     n, words = graph[0].shape
-    draws = (np.empty((0, n, words), dtype=np.uint64), np.empty(0), np.empty(0, dtype=np.int32))
     block, memory = np.zeros(words, dtype=np.uint64), np.zeros(1, dtype=np.int64)
-    spare = (np.zeros_like(graph[0]), np.zeros_like(block))
-    info = np.zeros(2, dtype=np.int64)
+    spare = (np.zeros((n, words), dtype=np.uint64), np.zeros(words, dtype=np.uint64))
+    draws, info = no_draws(n, words), np.zeros(2, dtype=np.int64)
     return Work(
         graph, local, beta, limits, block, memory, 0, cache, scoring, table, draws, 1, info, np.empty(2), spare
     )  # fmt: skip

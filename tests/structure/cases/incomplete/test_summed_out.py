@@ -413,7 +413,7 @@ def test_of_a_table_with_hardly_a_missing_cell_nearly_all_is_taken(case):
         few["unknown"] = 0.01
     chain = chain_of(case, **few, summed_out=1)
     space = CellsSummedOut(chain)
-    space.run(chain.rows, 1000, np.random.default_rng(SEED))
+    space.run(chain.graph, 1000, np.random.default_rng(SEED))
     assert space.done[0] > 100
     assert space.done[1] > 0.9 * space.done[0]
 

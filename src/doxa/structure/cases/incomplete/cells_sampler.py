@@ -276,9 +276,10 @@ class CellsSampler(GraphStarts):
             draws["cells"][here] = chain.cells
             done += steps
             if in_sweep + steps == self.steps:
-                chain.end_sweep(rng)
+                is_changed = chain.end_sweep(rng)
                 of_graphs.keep(chain.rows, chain.local, -1, None)
-                draws["cells"][here.stop - 1] = chain.cells
+                if is_changed:
+                    draws["cells"][here.stop - 1] = chain.cells
         return chain.state()._replace(position=(position + n_steps) % self.cycle_length), draws
 
     def likely_cells(self, rng: np.random.Generator) -> NDArray[Any]:

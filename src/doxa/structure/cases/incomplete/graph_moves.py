@@ -21,7 +21,7 @@ from doxa.structure.families.cache import ScoreCache, Scoring, local_scores
 from doxa.structure.graph import WorkingGraph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.parent_sets import no_parent_sets
-from doxa.structure.moves.sampler import StructureMove, StructureState, run_steps, work_without_draws
+from doxa.structure.moves.sampler import StructureMove, StructureState, no_draws, run_steps, work_without_draws
 
 __all__ = ["CACHE_BYTES", "GraphDraws", "GraphMoves", "standing_still"]
 
@@ -85,9 +85,7 @@ class GraphMoves:
         self, graph: WorkingGraph, completion: Completion, scoring: Scoring, local: NDArray[np.float64]
     ) -> None:
         """Forget the scores of older completions; weigh the lists, and score the graph's families, into ``local``."""
-        self.cache.scores[:] = np.nan
-        self.cache.used[:] = 0
-        self.cache.statistics[:] = 0
+        self.cache.forget()
         if self.lists is not None:
             settled(weigh_lists, scoring.address)(completion, scoring, self.lists, self._words, self.weight)
             self._order = arrange(self.layout, self.lists, self.beta * self.weight, self._order)
@@ -105,8 +103,7 @@ class GraphMoves:
     ) -> None:
         """So many steps, in place, unless only one graph is possible; `score_afresh` comes before."""
         if draws is None:
-            nothing = np.zeros((0, *graph[1].shape), dtype=np.uint64), np.zeros(0), np.zeros(0, dtype=np.int32)
-            draws = GraphDraws(steps + 1, *nothing)
+            draws = GraphDraws(steps + 1, *no_draws(*graph[1].shape))
         if self.stands:
             draws.keep(graph[1], local, 0, None)
             return

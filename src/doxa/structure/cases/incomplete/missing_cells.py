@@ -72,6 +72,7 @@ class MissingCells(NamedTuple):
     n_states: NDArray[np.int64]  # (n_nodes,)
     missing_in: NDArray[np.uint64]  # (n_nodes, n_words): the incomplete rows without this column, as bit sets
     hidden: NDArray[np.int64]  # columns without a single value, declared as hidden
+    is_number: NDArray[np.bool_]  # (n_missing,): which of the cells are numbers
     numbers: Scaled | None = None  # of the same rows, NaN where missing; None where no column holds numbers
     interventions: NDArray[np.int8] | None = None  # of the same rows, as `Table.mechanisms`
     shared: SharedCells | None = None  # where rows are moments with their past
@@ -80,13 +81,6 @@ class MissingCells(NamedTuple):
     def n_missing(self) -> int:
         """Number of missing cells."""
         return len(self.column)
-
-    @property
-    def is_number(self) -> NDArray[np.bool_]:
-        """Which of the missing cells are numbers, shape (n_missing,)."""
-        if self.numbers is None:
-            return np.zeros(self.n_missing, dtype=np.bool_)
-        return np.asarray(~np.isnan(self.numbers.scale[self.column]))
 
     @property
     def dtype(self) -> type[np.int8] | type[np.int16] | type[np.float64]:
@@ -175,15 +169,16 @@ def find_missing_cells(table: Table, hidden: Sequence[str] = ()) -> MissingCells
     first = np.concatenate([[0], np.cumsum((rows < 0).sum(axis=1))]).astype(np.int64)
     base = np.array(np.concatenate([codes[complete], rows]).T, order="C")
     weights = np.concatenate([counts[complete], np.ones(len(expanded), dtype=np.int64)])
-    scaling = None
+    scaling, is_number = None, np.zeros(len(column), dtype=np.bool_)
     if table.numbers is not None:
         whole = scaled(table)
+        is_number = ~np.isnan(whole.scale[column])
         taken = np.concatenate([complete, expanded])
         scaling = whole._replace(values=np.ascontiguousarray(whole.values[:, taken]))
     declared = np.array([table.names.index(name) for name in hidden], dtype=np.int64)
     return MissingCells(
         first, column.astype(np.int64), row.astype(np.int64), source_row, len(complete), base, weights, table.n_states,
-        pack_rows((rows < 0).T), np.sort(declared), scaling,
+        pack_rows((rows < 0).T), np.sort(declared), is_number, scaling,
         None if table.mechanisms is None else np.ascontiguousarray(table.mechanisms[completion_rows(table)]),
         _shared(table, source_row, row, column),
     )  # fmt: skip
@@ -289,10 +284,8 @@ def read_cells(completion: Completion, missing_cells: MissingCells) -> NDArray[A
     is_number = missing_cells.is_number
     if not is_number.any():
         return codes
-    cells = codes.astype(np.float64)
-    place = missing_cells.n_complete + missing_cells.row[is_number]
-    cells[is_number] = completion.numbers[missing_cells.column[is_number], place]
-    return cells
+    place = missing_cells.n_complete + missing_cells.row
+    return np.where(is_number, completion.numbers[missing_cells.column, place], codes)
 
 
 def completed_table(table: Table, missing_cells: MissingCells, cells: NDArray[Any]) -> Table:

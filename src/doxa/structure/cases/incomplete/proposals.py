@@ -30,6 +30,7 @@ from doxa.structure.moves.single_edge import SingleEdge, log_proposals
 __all__ = ["REFUSED", "SAME", "TAKEN", "Today", "go_to", "log_ratio", "offer_today", "propose", "standing_space"]
 
 SAME, REFUSED, TAKEN = -1, 0, 1
+_NO_LIMIT = np.array([np.iinfo(np.int64).max])  # of the cache: a proposal that has begun is finished
 
 
 class Context(Protocol):
@@ -72,10 +73,9 @@ def propose(
         return
     first, log_q = 0, log_proposals(len(work.local))
     shares = move.shares if isinstance(move, Auto) else (1.0, 0.0, 0.0, 0.0)
-    no_limit = np.array([np.iinfo(np.int64).max])  # a proposal that has begun is finished
     while first < len(lengths):
         arrays = cache.arrays
-        work = work._replace(cache=arrays._replace(limit=no_limit), thin=-1)
+        work = work._replace(cache=arrays._replace(limit=_NO_LIMIT), thin=-1)
         at = (
             advance.of(work, shares, log_q, 0, 1, rng),
             offer.of(work.graph[0], work.local, context, rng),
@@ -187,7 +187,8 @@ def offer_today(parents: Words, local: Floats, today: Today, rng: np.random.Gene
 def standing_space(rows: Words) -> tuple[Words, Words, Floats, Ints]:
     """Where parents, children, scores and places in the lists of a graph are kept while another is offered."""
     n = len(rows)
-    return np.zeros_like(rows), np.zeros_like(rows), np.zeros(n), np.zeros(n, dtype=np.int64)
+    parents, children = np.zeros((2, *rows.shape), dtype=np.uint64)
+    return parents, children, np.zeros(n), np.zeros(n, dtype=np.int64)
 
 
 @hot

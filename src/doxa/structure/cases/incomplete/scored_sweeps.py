@@ -69,11 +69,11 @@ from doxa.structure.families.kind import raise_caught
 from doxa.structure.families.logistic.mode import find_mode
 from doxa.structure.families.logistic.softplus import softplus
 from doxa.structure.families.logistic.work import MOST_PARENTS, LogisticWork, gather_cells, logistic_work
-from doxa.structure.graph import has_bit, working_graph
+from doxa.structure.graph import has_bit
 from doxa.structure.moves.auto import advance_auto, advance_edges
 from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.listing import parent_sets
-from doxa.structure.moves.parent_sets import no_parent_sets
+from doxa.structure.moves.parent_sets import ParentSets, no_parent_sets
 from doxa.structure.moves.sampler import StructureState, run_steps, work_without_draws
 from doxa.structure.moves.single_edge import SingleEdge, log_proposals
 
@@ -541,6 +541,8 @@ class ScoredChain(SweepingChain):
         self.work = cell_work(data.missing_cells, scale, sampler.block, sampler.beta, self.completion.numbers, rule)
         self.local, self.blocks_done = self.work.local, self.work.done
         self._sampler, self._state, self._stale = sampler, state, stale
+        self._table: ParentSets | None = None  # of the stale scores, made when the graph first moves
+        self._of_today: ScoreCache | None = None  # made when single edges first move by scores of today
         self.moves: GraphMoves | None = None  # made when the graph first moves: lists are made by chains, too
         self.advance = data.address_of(advance_edges if isinstance(self.move, SingleEdge) else advance_auto)
         self.offer = data.address_of(offer_today)
@@ -576,13 +578,14 @@ class ScoredChain(SweepingChain):
             self.move_edges(self._sampler.with_cells, rng)
             self.redraw_cells(rng)
 
-    def end_sweep(self, rng: np.random.Generator) -> None:
+    def end_sweep(self, rng: np.random.Generator) -> bool:
         """Redraw the cells: last, for cells that start well may find a graph before they change.
 
         Where they are drawn all at once at the beginning of the next sweep, they need not be.
         """
         if not self._sampler.sums_out:
             self.redraw_cells(rng)
+        return not self._sampler.sums_out
 
     def state(self) -> StructureState:
         """Where the chain stands, but for its place in the sweep."""
@@ -632,11 +635,13 @@ class ScoredChain(SweepingChain):
     def _move_by_stale_scores(self, steps: int, rng: np.random.Generator) -> None:
         n, words = self.rows.shape
         stale = reference_scores(self.data, self.limits) if self._stale is None else self._stale
-        table = parent_sets(stale, self.limits, self.beta) if self.move.uses_table else no_parent_sets(n, words)
+        if self._table is None:
+            listed = self.move.uses_table
+            self._table = parent_sets(stale, self.limits, self.beta) if listed else no_parent_sets(n, words)
         with stale.borrow() as (cache, scoring):
             local, length = np.empty(n), self._sampler.joint_proposal
             settled(local_scores, scoring.address)(self.graph[0], cache.arrays, scoring, local)
-            work = work_without_draws(self.graph, local, self.beta, self.limits, cache.arrays, scoring, table)
+            work = work_without_draws(self.graph, local, self.beta, self.limits, cache.arrays, scoring, self._table)
             lengths = np.full(-(-steps // length), length)
             lengths[-1] -= lengths.sum() - steps
             today = Today(self.scoring, self.beta, self.local, np.zeros(n), standing_space(self.parents))
@@ -655,7 +660,10 @@ class ScoredChain(SweepingChain):
 
     def move_afresh(self, steps: int, rng: np.random.Generator) -> None:
         """So many single-edge moves by the scores of the completion at hand."""
-        cache, no_lists = ScoreCache(len(self.local), _MOST_BYTES), no_parent_sets(*self.rows.shape)
+        if self._of_today is None:
+            self._of_today = ScoreCache(len(self.local), _MOST_BYTES)
+        cache, no_lists = self._of_today, no_parent_sets(*self.rows.shape)
+        cache.forget()
         work = work_without_draws(self.graph, self.local, self.beta, self.limits, cache.arrays, self.scoring, no_lists)
         run_steps(SingleEdge(), work._replace(thin=steps + 1, info=self.steps_done), steps, cache, rng)
 
@@ -680,7 +688,7 @@ class ScoredChain(SweepingChain):
         if not self._summed.can_begin(self.parents):
             return False
         self.is_scored = False
-        self.graph = working_graph(self._summed.run(self.rows, proposals, rng))
+        self._summed.run(self.graph, proposals, rng)
         self._score(range(self.data.n_nodes), self.parents, self.local)
         if not self._summed.sums_all:
             self.redraw_cells(rng, numbers=False)

@@ -86,7 +86,7 @@ from doxa.structure.families.cache import local_scores
 from doxa.structure.families.counting import weighing_scratch
 from doxa.structure.families.gaussian.box import gaussian_work
 from doxa.structure.families.logistic.mode import solve_transposed
-from doxa.structure.graph import working_graph
+from doxa.structure.graph import WorkingGraph
 from doxa.structure.moves.changes import accepts
 from doxa.structure.moves.listing import parent_sets
 from doxa.structure.moves.parent_sets import no_parent_sets
@@ -199,18 +199,17 @@ class CellsSummedOut:
         """Whether no family of the graph has too many configurations."""
         return _are_few(parents, self.most, self._offered.work)
 
-    def run(self, rows: NDArray[np.uint64], proposals: int, rng: np.random.Generator) -> NDArray[np.uint64]:
-        """So many proposals from a graph that `can_begin`; where it ends, and the cells are drawn anew."""
-        offered, graph, local = self._offered, working_graph(rows), np.empty(len(rows))
+    def run(self, graph: WorkingGraph, proposals: int, rng: np.random.Generator) -> None:
+        """So many proposals from a graph that `can_begin`, in place; the cells are drawn anew."""
+        offered, local = self._offered, np.empty(len(graph.parents))
         with self._frozen.scores.borrow() as (cache, scoring):
             settled(local_scores, scoring.address)(graph[0], cache.arrays, scoring, local)
             self._begin(graph[0], offered, rng)
             work = work_without_draws(graph, local, 1.0, self._limits, cache.arrays, scoring, self._table)
-            steps = np.array(_STEPS_A_COLUMN) * len(rows)
+            steps = np.array(_STEPS_A_COLUMN) * len(local)
             lengths = rng.choice(steps, size=0 if self._stands else proposals)
             propose(self._move, work, lengths, cache, (self._offer, offered), self.done, self._advance, rng)
             self._draw_cells(offered.coefficients, offered.work, rng)
-        return graph[1]
 
 
 def _patterns(rows: Ints, categories: NDArray[np.int16]) -> tuple[Ints, Ints]:

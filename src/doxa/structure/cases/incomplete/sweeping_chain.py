@@ -66,8 +66,9 @@ class SweepingChain:
         """So many structure steps on the completion that stands, at the beginning of a sweep or within one."""
         raise NotImplementedError
 
-    def end_sweep(self, rng: np.random.Generator) -> None:
-        """All that comes after them: nothing, unless a chain says otherwise."""
+    def end_sweep(self, rng: np.random.Generator) -> bool:  # noqa: ARG002
+        """All that comes after them, and whether there is any: nothing, unless a chain says otherwise."""
+        return False
 
     def state(self) -> StructureState:
         """Where the chain stands, but for its place in the sweep."""
