@@ -228,10 +228,10 @@ def proposal_matrices(
     log_hastings = np.zeros_like(proposal)
     for x, state in enumerate(states):
         for outcome in proposals(state):
-            if key(outcome.state) not in index:
+            y = index.get(key(outcome.state), -1)
+            if y < 0:
                 raise ArgumentError(f"state {x} proposes {outcome.state!r}, which is not among the states")
-            y = index[key(outcome.state)]
-            known, told = float(log_hastings[x, y]), float(outcome.log_hastings)
+            known, told = log_hastings[x, y], outcome.log_hastings
             if proposal[x, y] > 0 and not math.isclose(known, told, rel_tol=1e-5, abs_tol=1e-12):
                 raise ArgumentError(f"state {x} proposes state {y} with two different Hastings terms")
             proposal[x, y] += outcome.probability
@@ -294,10 +294,12 @@ def metropolis_hastings_matrix(
     if np.isnan(h[q > 0]).any():
         x, y = np.argwhere(np.isnan(h) & (q > 0))[0].tolist()
         raise ArgumentError(f"log_hastings[{x}, {y}] is nan, though state {x} proposes state {y}")
+    x, y = np.nonzero(q)
     with np.errstate(invalid="ignore"):
-        log_ratio = log_target[None, :] - log_target[:, None] + h
+        log_ratio = log_target[y] - log_target[x] + h[x, y]
     log_ratio[np.isnan(log_ratio)] = -np.inf  # 0/0 is 0
-    matrix = np.where(q > 0, q * np.exp(np.minimum(0.0, log_ratio)), 0.0)
+    matrix = np.zeros_like(q)
+    matrix[x, y] = q[x, y] * np.exp(np.minimum(0.0, log_ratio))
     np.fill_diagonal(matrix, 0.0)
     np.fill_diagonal(matrix, np.maximum(0.0, 1.0 - matrix.sum(axis=1)))
     return matrix

@@ -24,10 +24,20 @@ from numpy.typing import NDArray
 from doxa._call_at import settled
 from doxa._jit import hot, inlined
 from doxa.arrays import Floats, Words
+from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
-from doxa.structure.graph import WorkingGraph, count_bits, has_bit, reach, rebuild, replace_parents, working_graph
+from doxa.structure.graph import WorkingGraph, count_bits, reach, rebuild, replace_parents, working_graph
 from doxa.structure.moves.changes import cache_is_full, edge_number, keep
-from doxa.structure.moves.parent_sets import ParentSets, bound_log_sum, draw_set, find_set, log_bounds, log_sum_of_sets
+from doxa.structure.moves.parent_sets import (
+    ParentSets,
+    bound_log_sum,
+    draw_set,
+    edges_of_sets,
+    find_set,
+    log_bounds,
+    log_sum_of_sets,
+    sets_that_fit,
+)
 from doxa.structure.moves.sampler import Work
 
 if TYPE_CHECKING:
@@ -64,47 +74,26 @@ class EdgeReversal:
         """Every graph that one step can propose, with its probability and the log Hastings term."""
         from doxa.testing import Proposal  # checks alone list what a step can propose
 
-        n = len(rows)
-        graph = working_graph(rows)
-        edges = [(i, j) for i in range(n) for j in range(n) if has_bit(graph[1], i, j)]
+        graph, bits, edges_of = working_graph(rows), pack_rows(np.eye(len(rows), dtype=np.bool_)), edges_of_sets(table)
+        find, log_sum = settled(find_set), settled(log_sum_of_sets)
+        edges = np.argwhere(unpack_rows(rows, len(rows))).tolist()
         for i, j in edges:
-            now_i, now_j = find_set(table, i, graph[0][i]), find_set(table, j, graph[0][j])
+            now_i, now_j = find(table, i, graph[0][i]), find(table, j, graph[0][j])
             if now_i < 0 or now_j < 0:
                 continue
             _reach(graph[1], i, j, table.reached)
-            below_i, below_j, both = (words.copy() for words in table.reached)
-            bare = working_graph(rows)
-            replace_parents(bare, i, np.zeros_like(both))
-            replace_parents(bare, j, np.zeros_like(both))
-            sum_i = log_sum_of_sets(table, i, below_i, j)
-            sum_j = log_sum_of_sets(table, j, _with(both, i), -1)
-            back_j = log_sum_of_sets(table, j, below_j, i)
-            back_i = log_sum_of_sets(table, i, _with(both, j), -1)
-            for new_i in _that_fit(table, i, below_i, j):
-                for new_j in _that_fit(table, j, _with(both, i), -1):
-                    after = working_graph(bare[1])
-                    replace_parents(after, i, table.sets[new_i])
-                    replace_parents(after, j, table.sets[new_j])
-                    n_after = int(np.bitwise_count(after[1]).sum())
-                    log_q = table.weight[new_i] - sum_i + table.weight[new_j] - sum_j
-                    log_back = table.weight[now_i] - back_i + table.weight[now_j] - back_j
-                    yield Proposal(
-                        after[1],
-                        float(np.exp(log_q)) / len(edges),
-                        float(log_back - log_q + np.log(len(edges) / n_after)),
-                    )
-
-
-def _with(words: NDArray[np.uint64], node: int) -> NDArray[np.uint64]:
-    more = words.copy()
-    more[node >> 6] |= np.uint64(1) << np.uint64(node & 63)
-    return more
-
-
-def _that_fit(table: ParentSets, node: int, avoid: NDArray[np.uint64], must: int) -> list[int]:
-    listed = range(table.first[node], table.first[node + 1])
-    fitting = [number for number in listed if not (table.sets[number] & avoid).any()]
-    return [number for number in fitting if must < 0 or has_bit(table.sets, number, must)]
+            below_i, below_j, both = table.reached.copy()
+            bare = rows & ~(bits[i] | bits[j])
+            sum_i, sum_j = log_sum(table, i, below_i, j), log_sum(table, j, both | bits[i], -1)
+            back_j, back_i = log_sum(table, j, below_j, i), log_sum(table, i, both | bits[j], -1)
+            log_back = table.weight[now_i] - back_i + table.weight[now_j] - back_j
+            new_j = sets_that_fit(table, j, both | bits[i])
+            for new_i in sets_that_fit(table, i, below_i, j):
+                after = bare | edges_of[new_i] | edges_of[new_j]
+                log_q = table.weight[new_i] - sum_i + table.weight[new_j] - sum_j
+                log_hastings = log_back - log_q + np.log(len(edges) / np.bitwise_count(after).sum(axis=(1, 2)))
+                for one, probability, term in zip(after, np.exp(log_q) / len(edges), log_hastings, strict=True):
+                    yield Proposal(one, float(probability), float(term))
 
 
 @hot

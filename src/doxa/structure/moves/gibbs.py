@@ -34,13 +34,13 @@ from doxa._call_at import settled
 from doxa._jit import branching, inlined
 from doxa.arrays import Floats, Ints
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.bits import pack_rows
 from doxa.structure.families.cache import CacheArrays, Scoring, family_log_score
 from doxa.structure.graph import (
     ILLEGAL,
     WorkingGraph,
     apply_change,
     candidate_kind,
-    has_bit,
     reach,
     rebuild,
     replace_parents,
@@ -48,7 +48,14 @@ from doxa.structure.graph import (
 )
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, cache_is_full, keep, score_change
-from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_sum_of_sets
+from doxa.structure.moves.parent_sets import (
+    ParentSets,
+    draw_set,
+    edges_of_sets,
+    find_set,
+    log_sum_of_sets,
+    sets_that_fit,
+)
 from doxa.structure.moves.sampler import Work
 
 if TYPE_CHECKING:
@@ -139,10 +146,10 @@ class EdgeGibbs:
         graph = working_graph(rows)
         found = [rows]
         for i, j in (pair, pair[::-1]):
-            kind = candidate_kind(graph, limits, i, j)
+            kind = settled(candidate_kind)(graph, limits, i, j)
             if kind != ILLEGAL:
                 after = working_graph(rows)
-                apply_change(after, kind, i, j)
+                settled(apply_change)(after, kind, i, j)
                 found.append(after[1])
         scores = np.array([log_score(graph_rows) for graph_rows in found])
         shares = np.exp(scores - scores.max())
@@ -210,24 +217,16 @@ class ParentSetGibbs:
         """Every graph that one step can lead to, with its probability and the log ratio of the way back."""
         from doxa.testing import Proposal  # checks alone list what a step can propose
 
-        graph = working_graph(rows)
-        n = len(rows)
-        for node in range(n):
-            now = find_set(table, node, graph[0][node])
+        graph, n, edges_of = working_graph(rows), len(rows), edges_of_sets(table)
+        for node, bit in enumerate(pack_rows(np.eye(n, dtype=np.bool_))):
+            now = settled(find_set)(table, node, graph[0][node])
             if now < 0:
                 continue
-            total = log_sum_of_sets(table, node, graph[3][node], -1)
-            for number in range(table.first[node], table.first[node + 1]):
-                if any(has_bit(graph[3], node, int(parent)) for parent in _members(table.sets[number])):
-                    continue
-                after = working_graph(rows)
-                replace_parents(after, node, table.sets[number])
+            total = settled(log_sum_of_sets)(table, node, graph[3][node], -1)
+            for number in sets_that_fit(table, node, graph[3][node]).tolist():
                 probability = float(np.exp(table.weight[number] - total)) / n
-                yield Proposal(after[1], probability, float(table.weight[now] - table.weight[number]))
-
-
-def _members(words: NDArray[np.uint64]) -> list[int]:
-    return [64 * w + b for w, word in enumerate(words.tolist()) for b in range(64) if word >> b & 1]
+                change = float(table.weight[now] - table.weight[number])
+                yield Proposal((rows & ~bit) | edges_of[number], probability, change)
 
 
 @inlined

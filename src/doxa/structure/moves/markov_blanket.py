@@ -200,16 +200,16 @@ class MarkovBlanket:
                 i, j = _draw_pair(members, size, n, centre, self.w, weights, self.published, (u, (cell + 0.5) / cells))
                 probability[i, j] = probability.get((i, j), 0.0) + share / cells
         for (i, j), drawn in probability.items():
-            kind = ILLEGAL if i < 0 else candidate_kind(graph, limits, i, j)
+            kind = ILLEGAL if i < 0 else settled(candidate_kind)(graph, limits, i, j)
             if kind == ILLEGAL:
                 continue
             after = working_graph(rows)
-            apply_change(after, kind, i, j)
+            settled(apply_change)(after, kind, i, j)
             log_hastings = 0.0
             if not self.published:
                 before = _pair_probability(members, size, n, centre, i, j, self.w, weights)
                 again = np.zeros_like(members)
-                size_after = _block_after(graph, kind, i, j, centre, again)
+                size_after = settled(_block_after)(graph, kind, i, j, centre, again)
                 with np.errstate(divide="ignore"):
                     after_it = _pair_probability(again, size_after, n, centre, i, j, self.w, weights)
                     log_hastings = float(np.log(after_it / before))

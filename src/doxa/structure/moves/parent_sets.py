@@ -26,13 +26,14 @@ from doxa._by_address import by_address
 from doxa._call_at import settled
 from doxa._jit import branching, hot, inlined, lowest_bit, popcount
 from doxa.arrays import Floats, Ints, Words
-from doxa.models.bits import unpack_rows
+from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.moves.joint_parents import JointWork, joint_work, near_nodes
 
 __all__ = [
     "ParentSets",
     "bound_log_sum",
     "draw_set",
+    "edges_of_sets",
     "find_set",
     "laid_out",
     "log_bounds",
@@ -40,6 +41,7 @@ __all__ = [
     "no_parent_sets",
     "scale",
     "scaled",
+    "sets_that_fit",
 ]
 
 _LEVEL = 64.0  # nats
@@ -126,6 +128,23 @@ def _values(members: NDArray[np.bool_], weight: NDArray[np.float64], first: NDAr
             best_without = np.where(held, -np.inf, own).max(axis=0)
             value[node] = np.where(np.isinf(best_without), np.inf, best_with - best_without)
     return value
+
+
+def edges_of_sets(table: ParentSets) -> NDArray[np.uint64]:
+    """The edges into its node that each set stands for, as adjacency rows, (n_sets, n_nodes, n_words)."""
+    n = len(table.first) - 1
+    into = pack_rows(np.eye(n, dtype=np.bool_))[np.repeat(np.arange(n), np.diff(table.first))]
+    return unpack_rows(table.sets, n)[:, :, None] * into[:, None, :]
+
+
+def sets_that_fit(table: ParentSets, node: int, avoid: NDArray[np.uint64], must: int = -1) -> NDArray[np.int64]:
+    """Numbers of the node's sets that have no node of ``avoid`` and have ``must`` (if not -1)."""
+    sets = table.sets[table.first[node] : table.first[node + 1]]
+    fits = ~(sets & avoid).any(axis=1)
+    if must >= 0:
+        fits &= unpack_rows(sets, len(table.first) - 1)[:, must]
+    found: NDArray[np.int64] = table.first[node] + np.flatnonzero(fits)
+    return found
 
 
 @branching

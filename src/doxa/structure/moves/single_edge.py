@@ -117,14 +117,14 @@ class SingleEdge:
         log_q = log_proposals(n)
         cells = math.lcm(2 * max(1, n_edges), n * (n - 1))  # both ways of dividing the second number come out even
         for u, share in ((0.0, PRESENT), (1.0 - 1e-9, 1.0 - PRESENT)):
-            adjacent = [draw_pair(graph[1], edges, n_edges, u, (c + 0.5) / cells)[0] < 0 for c in range(cells)]
-            for cell in np.flatnonzero(~np.array(adjacent)):
-                i, j = draw_pair(graph[1], edges, n_edges, u, (cell + 0.5) / cells)
-                kind = candidate_kind(graph, limits, i, j)
+            drawn = [draw_pair(graph[1], edges, n_edges, u, (c + 0.5) / cells) for c in range(cells)]
+            pairs = [(i, j) for i, j in drawn if i >= 0]  # others are adjacent
+            for i, j in pairs:
+                kind = settled(candidate_kind)(graph, limits, i, j)
                 if kind != ILLEGAL:
                     after = working_graph(rows)
-                    apply_change(after, kind, i, j)
-                    yield Proposal(after[1], share / (cells - sum(adjacent)), log_hastings(log_q, kind, n_edges))
+                    settled(apply_change)(after, kind, i, j)
+                    yield Proposal(after[1], share / len(pairs), log_hastings(log_q, kind, n_edges))
 
 
 def advance_single_edge(
