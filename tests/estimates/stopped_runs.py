@@ -307,12 +307,15 @@ class Case:
         chains = self.make(rng, runs, self.apart)
         n_warmup = warm_up(chains, runs)
         active = np.arange(runs)
-        draws = chains.draw(0, active)
+        draws = None
         hit, told, never, reached = (np.zeros(runs, dtype=bool) for _ in range(4))
         length = np.zeros(runs, dtype=np.int64)
         short_before = np.ones((runs, 1), dtype=bool)
         for point in decision_points(self.until.max_draws):
-            draws = np.concatenate([draws, chains.draw(point - draws.shape[2], active)], axis=2)
+            if draws is None:  # not joined to an array of none, which would say how they lie in memory
+                draws = chains.draw(point, active)
+            else:
+                draws = np.concatenate([draws, chains.draw(point - draws.shape[2], active)], axis=2)
             seen = look(draws, self.until)
             truth = chains.truth[active]
             hit[active] = (seen.lower <= truth) & (truth <= seen.upper)

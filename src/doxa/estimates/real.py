@@ -67,7 +67,7 @@ class AverageDiagnostics(NamedTuple):
         """
         value = float(np.clip(self.value[k], 0.0, 1.0))
         worth = self.slowest
-        error = float(self.errors[k])
+        error = float(self._replace(value=self.value[k], mcse=self.mcse[k]).errors_by(worth))
         if np.isnan(self.mcse[k]):  # it never moved
             if value in (0.0, 1.0):
                 return Estimate(value, error, worth, law=UnseenInterval(worth, self.n_draws))
