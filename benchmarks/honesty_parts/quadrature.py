@@ -7,7 +7,7 @@ and if that does not help there is no oracle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -44,8 +44,7 @@ def integrate(log_density: Callable[[Floats], Floats], half_width: float, d: int
     low, high = np.full(d, -half_width), np.full(d, half_width)
     for _ in range(_PASSES):
         grid = [np.linspace(a, b, _SEARCH[d]) for a, b in zip(low, high, strict=True)]
-        points = np.stack(np.meshgrid(*grid, indexing="ij"), axis=-1).reshape(-1, d)
-        theta = centre + points @ axes.T
+        theta = _points(centre, axes, grid)
         logs = log_density(theta)
         kept = logs > logs.max() - _NATS
         weights = np.exp(logs[kept] - logs.max())
@@ -69,6 +68,12 @@ def integrate(log_density: Callable[[Floats], Floats], half_width: float, d: int
     raise NoOracleError(f"a grid of {n} points an axis is too coarse: {full}")
 
 
+def _points(centre: Floats, axes: Floats, grid: Sequence[Floats]) -> Floats:
+    """The points of a grid along the axes, (n, d); each coordinate lies in one piece, for quick arithmetic."""
+    steps = np.stack(np.meshgrid(*grid, indexing="ij")).reshape(len(grid), -1)
+    return np.asarray((axes @ steps + centre[:, None]).T)
+
+
 def _corners(d: int) -> Floats:
     return np.stack(np.meshgrid(*[[-1.0, 1.0]] * d, indexing="ij"), axis=-1).reshape(-1, d)
 
@@ -79,11 +84,11 @@ def _sum(
     """The rule on n points an axis, one slice of the first axis at a time."""
     d = len(centre)
     grid = [np.linspace(a, b, n) for a, b in zip(low, high, strict=True)]
-    rest = np.stack(np.meshgrid(np.zeros(1), *grid[1:], indexing="ij"), axis=-1).reshape(-1, d) @ axes.T
+    rest = _points(centre, axes, [np.zeros(1), *grid[1:]]).T
     top, total, first = -np.inf, 0.0, np.zeros(d)
     slices = grid[0] if d > 1 else [grid[0]]
     for z in slices:
-        theta = centre + rest + np.atleast_1d(z)[:, None] * axes[:, 0]
+        theta = (rest + np.atleast_1d(z) * axes[:, :1]).T
         logs = log_density(theta)
         highest = max(top, float(logs.max()))
         weights = np.exp(logs - highest)

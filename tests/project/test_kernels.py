@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections import namedtuple
 from pathlib import Path
 
@@ -19,11 +20,14 @@ COMPILERS = {"branching", "cold", "compact", "compiled", "hot", "inlined"}
 MOST = 8
 
 
+@functools.cache
 def compiled_functions():
-    for path in sorted(SOURCES.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef) and COMPILERS & {ast.unparse(one) for one in node.decorator_list}:
-                yield f"{path.relative_to(SOURCES)}: {node.name}", node
+    return [
+        (f"{path.relative_to(SOURCES)}: {node.name}", node)
+        for path in sorted(SOURCES.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef) and COMPILERS & {ast.unparse(one) for one in node.decorator_list}
+    ]
 
 
 def test_compiled_functions_take_few_arguments():

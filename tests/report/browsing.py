@@ -69,6 +69,11 @@ def elements(driver, css):
     return driver.find_elements("css selector", css)
 
 
+def wait_until_drawn(driver):
+    """The second of the next two frames begins when the first is on the screen, and Cytoscape.js draws with frames."""
+    driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+
+
 def choose(driver, select, value):
     """Choose an option by its value, as a reader would."""
     code = (
@@ -81,6 +86,12 @@ def axe_violations(driver, theme):
     """What axe-core finds in the page in a theme, with everything unfolded."""
     choose(driver, "theme", theme)
     script(driver, "for (const d of document.querySelectorAll('details')) d.open = true")
+    return axe_says(driver)
+
+
+def axe_says(driver):
+    """What axe-core finds in the page as it is."""
     script(driver, AXE.read_text(encoding="utf-8"))
-    found = driver.execute_async_script("const done = arguments[0]; axe.run().then(r => done(r.violations))")
+    run = "const done = arguments[0]; axe.run({resultTypes: ['violations']}).then(r => done(r.violations))"
+    found = driver.execute_async_script(run)  # of what is in order it would list every element
     return [(v["id"], [n["target"] for n in v["nodes"]][:3]) for v in found]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from importlib import import_module
 
 import pytest
-from browsing import AXE, axe_violations, element, go_without, script
+from browsing import AXE, axe_violations, element, go_without, script, wait_until_drawn
 
 CY = "document.getElementById('graph')._cyreg.cy"  # where Cytoscape.js keeps itself
 
@@ -24,7 +23,7 @@ def drawn(driver):
 def slide(driver, value):
     code = "const e = document.getElementById('threshold'); e.value = arguments[0]; e.dispatchEvent(new Event('input'))"
     script(driver, code, str(value))
-    time.sleep(0.3)  # Cytoscape.js draws at the next frame
+    wait_until_drawn(driver)
 
 
 def heading(driver):
@@ -79,7 +78,7 @@ def test_views(page, reinis):
     pictures = {drawn(driver)[1]}
     for view in ("pairs", "class", "samples"):
         element(driver, f"input[value={view}]").click()
-        time.sleep(0.3)
+        wait_until_drawn(driver)
         pictures.add(drawn(driver)[1])
     assert len(pictures) >= 3
     first = element(driver, "#drawn").text
@@ -122,7 +121,7 @@ def test_the_inspector_by_mouse(page, reinis):
     for name in ("family", "smoke"):
         x, y = middle_of(driver, reinis.names.index(name))
         ActionChains(driver).move_to_element_with_offset(graph, x, y).click().perform()
-        time.sleep(0.4)
+        wait_until_drawn(driver)
         assert heading(driver) == f"Inspector: {name}"
     frame = reinis.parent_sets("smoke", 1)
     assert f"{frame['probability'][0]:.3f}" in element(driver, "#inspected tbody").text
@@ -238,7 +237,7 @@ def test_nothing_sticks_out(page, hostile, width):
     driver = page(hostile)
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    time.sleep(0.3)
+    wait_until_drawn(driver)
     inner, outer = script(driver, "return [document.documentElement.scrollWidth, innerWidth]")
     driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
     assert inner <= outer

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 
 import pytest
-from browsing import AXE, axe_violations, choose, element, elements, go_without, script
+from browsing import AXE, axe_violations, choose, element, elements, go_without, script, wait_until_drawn
 
 
 def picture(driver, css):
@@ -29,7 +28,7 @@ def test_a_parameter_is_chosen_by_mouse_and_by_keyboard(page, fitted):
 
     driver = page(fitted)
     assert element(driver, "#parameter-heading").text == "Parameter systol: bias"
-    time.sleep(0.3)
+    wait_until_drawn(driver)
     before = picture(driver, "#parameter-box figure canvas")
     elements(driver, "#coefficients-box tbody button")[2].click()
     assert element(driver, "#parameter-heading").text == "Parameter systol: phys"
@@ -163,7 +162,7 @@ def test_nothing_sticks_out(page, hostile_fit, hostile_answer, spins, width):
         driver = page(answer)
         size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
         driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        time.sleep(0.3)
+        wait_until_drawn(driver)
         inner, outer = script(driver, "return [document.documentElement.scrollWidth, innerWidth]")
         driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         assert inner <= outer
