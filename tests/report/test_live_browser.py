@@ -159,7 +159,7 @@ def test_axe_finds_nothing(near, whole, tmp_path):
 
 def test_closing_the_page_does_not_stop_the_run(near, tmp_path):
     write_table(tmp_path)
-    words = ["learn", "reinis.csv", "--store", "run.doxa", "--draws", "500", "--thin", "4000", "--seed", "1"]
+    words = ["learn", "reinis.csv", "--store", "run.doxa", "--draws", "500", "--thin", "2000", "--seed", "1"]
     command = [sys.executable, "-c", "from doxa.cli import main; main()", *words]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "cwd": tmp_path}
     with subprocess.Popen([*command, "--watch"], **pipes) as process:

@@ -258,12 +258,15 @@ def test_without_a_table_it_says_what_is_missing(page, reinis):
     assert driver.find_elements("css selector", "#evidence figure")
 
 
+@pytest.fixture
+def few_tables(monkeypatch):
+    """Networks to draw, of which the page has no less to show."""
+    monkeypatch.setattr(import_module("doxa.report.simulation"), "_MOST_TABLES", 4000)
+
+
 @pytest.mark.slow  # a matter of seconds, which a busy machine does not have
 @pytest.mark.parametrize(("which", "limit"), [("alarm", 1.0), ("wide", 3.0)])
-def test_it_opens_fast(page, request, monkeypatch, which, limit):
-    monkeypatch.setattr(
-        import_module("doxa.report.simulation"), "_MOST_TABLES", 4000
-    )  # of which the page has no less to show
+def test_it_opens_fast(page, few_tables, request, which, limit):
     posterior = request.getfixturevalue(which)
     driver = page(posterior)
     times = []
@@ -283,7 +286,7 @@ def choose(driver, which, value):
     script(driver, code, which, str(value))
 
 
-def test_of_many_nodes_a_neighbourhood_is_shown(page, wide):
+def test_of_many_nodes_a_neighbourhood_is_shown(page, few_tables, wide):
     driver = page(wide)
     assert 1 < len(script(driver, SHOWN)) <= 40
     choose(driver, "near", 0)

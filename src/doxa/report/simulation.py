@@ -176,8 +176,9 @@ def _simulate(
         row = np.zeros(n_rows, dtype=np.intp)
         for j in parents[node]:
             row = row * n_states[j] + codes[j]
-        beyond = uniform >= table.cumsum(axis=1).T[:-1, row]  # the last state takes what is left
-        codes[node] = beyond[0] if len(beyond) == 1 else np.add.reduce(beyond, axis=0, dtype=np.intp)
+        state = codes[node]
+        for end in table.cumsum(axis=1).T[:-1]:  # the last state takes what is left
+            state += uniform >= end.take(row)
         if set_column is not None:
             np.copyto(codes[node], (uniform * n_states[node]).astype(np.intp), where=set_column == node)
     return codes
