@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,14 @@ def page_of(bundled: None, tmp_path_factory: pytest.TempPathFactory) -> Any:
         return made[id(posterior)][1]
 
     return path_of
+
+
+@pytest.fixture
+def few_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer networks and rows to simulate answers from, of which a page has no less to show."""
+    simulation = import_module("doxa.report.simulation")
+    monkeypatch.setattr(simulation, "_MOST_TABLES", 500)
+    monkeypatch.setattr(simulation, "_ROWS", 20_000)
 
 
 @pytest.fixture

@@ -116,7 +116,7 @@ def test_cells_of_rows():
     assert found.tolist() == [[1, 2], [0, 3], [0, 4]]
 
 
-def test_missing_numbers_are_those_of_impute(missing_numbers):
+def test_missing_numbers_are_those_of_impute(few_networks, missing_numbers):
     nodes = page_data(missing_numbers, written=WRITTEN)["nodes"]
     frame = missing_numbers.impute()
     for j, name in enumerate(missing_numbers.names):
@@ -129,7 +129,7 @@ def test_missing_numbers_are_those_of_impute(missing_numbers):
             assert shown["low"] == pytest.approx(own["lower"].tolist(), rel=1e-3)
 
 
-def test_categories_that_depend_on_numbers_are_answered_and_transformed_numbers():
+def test_categories_that_depend_on_numbers_are_answered_and_transformed_numbers(few_networks):
     frame = mixed_frame()
     chance = np.random.default_rng(3).random(len(frame))
     frame = frame.assign(ill=np.where(chance < 1 / (1 + np.exp(-0.3 * (frame["b"] - 64))), "yes", "no"))
@@ -144,7 +144,7 @@ def test_categories_that_depend_on_numbers_are_answered_and_transformed_numbers(
     assert of_logs["numbers"][0]["curve_range"][0] > 0  # in the unit of the column
 
 
-def test_the_page_draws_them(page, numbers):
+def test_the_page_draws_them(few_networks, page, numbers):
     driver = page(numbers)
     choose(driver, "node", numbers.names.index("b"))
     assert len(elements(driver, "#inspected svg.density")) == 2
@@ -170,7 +170,7 @@ def test_the_page_draws_them(page, numbers):
     assert not elements(driver, "#inspected img")
 
 
-def test_the_page_shows_missing_numbers_and_is_in_order(page, missing_numbers):
+def test_the_page_shows_missing_numbers_and_is_in_order(few_networks, page, missing_numbers):
     driver = page(missing_numbers)
     choose(driver, "node", missing_numbers.names.index("a"))
     text = element(driver, "#inspected").text
@@ -179,7 +179,7 @@ def test_the_page_shows_missing_numbers_and_is_in_order(page, missing_numbers):
         assert axe_violations(driver, theme) == []
 
 
-def test_numbers_far_from_zero_are_told_apart(page):
+def test_numbers_far_from_zero_are_told_apart(few_networks, page):
     rng = np.random.default_rng(1)
     a = rng.normal(size=60)
     table = doxa.data.Table.from_codes(

@@ -284,10 +284,10 @@ class GaussianNetwork:
         ``made`` has nodes that are set by intervention, by position: the rows in which they are, and the states or
         numbers that they are set to there.
         """
-        fixed = made or {}
-        codes, numbers = np.zeros((n_rows, len(self.names)), dtype=np.int16), np.full((n_rows, len(self.names)), np.nan)
+        fixed, names = made or {}, self.names
+        codes, numbers = np.zeros((n_rows, len(names)), dtype=np.int16), np.full((n_rows, len(names)), np.nan)
         for node in self.order:
-            name = self.names[node]
+            name = names[node]
             if name in self._tables:
                 codes[:, node] = _draw_state(self._tables[name], codes[:, list(self._parents[node])], rng)
             elif name in self._log_odds:
@@ -397,12 +397,12 @@ class GaussianNetwork:
         return np.broadcast_to(found, (len(codes), len(self._states[node])))
 
     def _line(self, node: int, codes: NDArray[Any], numbers: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of a number in each row, given its parents."""
+        """Mean of a number in each row, given its parents, and standard deviation, one where all have the same."""
         regression = self._regressions[self.names[node]]
         at = tuple(codes[:, p] for p in self._parents[node] if self._states[p])
         on = [p for p in self._parents[node] if not self._states[p]]
         mean = regression.intercept[at] + (numbers[:, on] * regression.coefficients[at]).sum(axis=-1)
-        return np.asarray(mean), np.broadcast_to(regression.sd[at], len(codes))
+        return np.asarray(mean), np.asarray(regression.sd[at])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, GaussianNetwork):
@@ -476,6 +476,8 @@ def check_number(label: str, value: object) -> float:
 def _draw_state(table: Floats, parents: NDArray[np.int16], rng: np.random.Generator) -> NDArray[np.int16]:
     """A state of a category in each row, given its parents."""
     flat = table.reshape(-1, table.shape[-1])
+    if len(flat) == 1:
+        return draw_records(len(parents), [0], [()], [flat[0]], rng)[:, 0]
     row = np.zeros(len(parents), dtype=np.intp)
     for k, size in enumerate(table.shape[:-1]):
         row = row * size + parents[:, k]
