@@ -12,7 +12,7 @@ from doxa.estimates.estimate import Estimate, check_prob
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
-from doxa.structure.posterior.structure_posterior import StructurePosterior
+from doxa.structure.posterior.structure_posterior import StructurePosterior, diagnoses_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -708,6 +708,8 @@ def with_table(posterior: StructurePosterior, table: Table | None) -> Posterior:
         kind = RegressionPosterior if posterior.options.numbers else TablePosterior
     made = kind(**posterior.parts, table=table)
     made.how = posterior.how
+    if kind is Posterior:
+        vars(made).update(diagnoses_of(posterior))
     return made
 
 

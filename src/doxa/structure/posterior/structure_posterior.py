@@ -49,7 +49,17 @@ if TYPE_CHECKING:
     from doxa.structure.moves.sampler import StructureMove
     from doxa.structure.runs.options import RunOptions
 
-__all__ = ["SampledGraph", "StructurePosterior", "distinct_graphs"]
+__all__ = ["SampledGraph", "StructurePosterior", "diagnoses_of", "distinct_graphs"]
+
+_OF_DRAWS = (
+    "_edges_alone", "log_score_diagnosis", "n_edges_diagnosis", "reference_ess", "edge_diagnostics",
+    "adjacency_diagnostics",
+)  # fmt: skip
+
+
+def diagnoses_of(posterior: StructurePosterior) -> dict[str, Any]:
+    """What was found out about its draws so far, by attribute: another posterior of the same draws may be given it."""
+    return {name: vars(posterior)[name] for name in _OF_DRAWS if name in vars(posterior)}
 
 
 def distinct_graphs(rows: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:

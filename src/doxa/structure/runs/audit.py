@@ -80,7 +80,11 @@ class Missed(NamedTuple):
 
 
 def audit_run(
-    plan: RunPlan, scores: FamilyScores | None, sampler: Sampler[Any], trace: Trace, states: list[Any]
+    plan: RunPlan,
+    scores: FamilyScores | None,
+    sampler: Sampler[Any],
+    posterior: StructurePosterior,
+    states: list[Any],
 ) -> Finding | None:
     """Modes that the chains have missed; None where the chains disagree, or a search would cost more than the run.
 
@@ -90,18 +94,18 @@ def audit_run(
     scores : FamilyScores or None
         Of a complete table.
     sampler : Sampler
-    trace : Trace
-        All draws.
+    posterior : StructurePosterior
+        Of all draws.
     states : list
         Where the chains stand: those that go on from what was found are planted among them.
     """
-    options = plan.options
+    options, trace = plan.options, posterior.trace
     if options.limits.one_graph:
         return None
     is_counted = options.score.is_counted and plan.table.interventions is None
     if not is_counted and not (scores is not None and plan.move.uses_table):
         return None
-    if not StructurePosterior(options.names, trace, plan.move, options).converged:
+    if not posterior.converged:
         return None
     begin = time.monotonic()
     missed = audit_graphs(scores, options.limits, trace) if scores is not None else _audit_completions(plan, trace)

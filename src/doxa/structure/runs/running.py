@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
-from doxa.estimates.diagnostics import diagnose_real
+from doxa.estimates.gelman_rubin import rank_r_hat
 from doxa.estimates.stopping import Shortfall, Until, worst_shortfall
 from doxa.estimates.store.writer import keep_stop
 from doxa.estimates.trace import Trace
@@ -33,7 +33,7 @@ from doxa.structure.cases.incomplete.by_kind import sampler_with_cells
 from doxa.structure.families.cache import FamilyScores
 from doxa.structure.moves.by_name import sampler_of
 from doxa.structure.moves.sampler import planted_in_half
-from doxa.structure.posterior.structure_posterior import StructurePosterior
+from doxa.structure.posterior.structure_posterior import StructurePosterior, diagnoses_of
 from doxa.structure.runs.audit import audit_run
 from doxa.structure.runs.files import go_on
 from doxa.structure.runs.plan import RunPlan, scores_of
@@ -66,7 +66,7 @@ def check_quantities(until: Until, names: tuple[str, ...]) -> None:
 
 def has_settled(trace: Trace) -> bool:
     """Whether the chains of one warm-up epoch agree in the log score and the number of edges."""
-    return all(is_settled(diagnose_real(trace[name].astype(np.float64)).r_hat) for name in _RUN_WIDE)
+    return trace.n_chains == 1 or all(is_settled(rank_r_hat(trace[name])) for name in _RUN_WIDE)
 
 
 def missing(posterior: StructurePosterior, until: Until) -> Shortfall | None:
@@ -140,11 +140,28 @@ def run_plan(
     names = plan.table.names
     check_quantities(plan.until, names)
 
+    known: dict[tuple[int, int], dict[str, Any]] = {}  # what was found out about the latest draws that were looked at
+
+    def posterior_of(trace: Trace, *more: Any) -> StructurePosterior:
+        made = StructurePosterior(names, trace, plan.move, plan.options, *more)
+        vars(made).update(known.pop((trace.n_warmup, trace.n_draws), {}))
+        known.clear()
+        return made
+
+    def keep(posterior: StructurePosterior) -> None:
+        known[posterior.trace.n_warmup, posterior.trace.n_draws] = diagnoses_of(posterior)
+
     def assess(trace: Trace) -> Shortfall | None:
-        return missing(StructurePosterior(names, trace, plan.move, plan.options), plan.until)
+        posterior = posterior_of(trace)
+        found = missing(posterior, plan.until)
+        keep(posterior)
+        return found
 
     def audit(trace: Trace, states: list[Any]) -> Finding | None:
-        return audit_run(plan, scores, sampler, trace, states)
+        posterior = posterior_of(trace)
+        found = audit_run(plan, scores, sampler, posterior, states)
+        keep(posterior)
+        return found
 
     with nullcontext() if open_store is None else open_store() as store:
         run = run_chains(
@@ -162,7 +179,7 @@ def run_plan(
         if store is not None:
             keep_stop(store, run.stop)
     use = None if scores is None else scores.use
-    return StructurePosterior(names, run.trace, plan.move, plan.options, use, run.stop, plan.source)
+    return posterior_of(run.trace, use, run.stop, plan.source)
 
 
 def _sampler(plan: RunPlan) -> tuple[Sampler[Any], FamilyScores | None]:
