@@ -23,6 +23,7 @@ from doxa.estimates import IndicatorCounts, Status, diagnose_indicators
 from doxa.estimates.accuracy import confirmed, indicator_shortfalls, is_settled, real_shortfalls
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.effective import mean_error
+from doxa.estimates.gelman_rubin import rank_r_hat
 from doxa.estimates.indicators import split_r_hat
 from doxa.estimates.intervals import student_quantile
 from doxa.estimates.stopping import FIRST_LOOK, Shortfall, Until, decision_points
@@ -354,7 +355,7 @@ def warm_up(chains, runs):
     while active.size:
         draws = chains.draw(epoch, active)
         if chains.real:
-            r_hat = np.array([diagnose_real(run).r_hat for run in draws])
+            r_hat = np.array([rank_r_hat(run) for run in draws])
         elif draws.ndim == 4:  # several quantities a run
             r_hat = np.stack([split_r_hat(count(draws[..., k])) for k in range(draws.shape[-1])])
         else:

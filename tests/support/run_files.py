@@ -100,7 +100,7 @@ def signalled(path, *words, send=None, after=0, block=2**12, full=False):
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=path.parent, stdout=pipe, stderr=pipe, text=True, env=environment) as process:
         while send is not None and process.poll() is None and draws_in(path) <= after:
-            time.sleep(0.01)
+            time.sleep(0.03)
         if send is not None:
             process.send_signal(send)
         out, err = process.communicate(timeout=60)

@@ -113,16 +113,20 @@ class NetworkDraws:
 
     @cached_property
     def parents(self) -> list[list[tuple[int, ...]]]:
-        """``parents[network][node]``: positions, increasing; equal ones are one object."""
+        """``parents[network][node]``: positions, increasing; equal ones are one object, and so are those of a graph."""
         n = len(self.names)
         same: dict[tuple[int, ...], tuple[int, ...]] = {}
+        of_graph: dict[bytes, list[tuple[int, ...]]] = {}
         found = []
         for rows in self.rows:
-            own: list[list[int]] = [[] for _ in range(n)]
-            for parent, child in np.argwhere(unpack_rows(rows, n)).tolist():  # by parent: increasing
-                own[child].append(parent)
-            sets = [tuple(group) for group in own]
-            found.append([same.setdefault(group, group) for group in sets])
+            graph = rows.tobytes()
+            if graph not in of_graph:
+                own: list[list[int]] = [[] for _ in range(n)]
+                for parent, child in np.argwhere(unpack_rows(rows, n)).tolist():  # by parent: increasing
+                    own[child].append(parent)
+                sets = [tuple(group) for group in own]
+                of_graph[graph] = [same.setdefault(group, group) for group in sets]
+            found.append(of_graph[graph])
         return found
 
     @cached_property
