@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -273,7 +274,7 @@ class RunOptions:
         sets = [*filter(None, self.target_sets), *past]
         return np.array([[name in names for name in self.names] for names in sets]) if sets else None
 
-    @property
+    @cached_property
     def limits(self) -> Limits:
         """The families that are possible."""
         caps = dict(zip(self.names, self.max_parents, strict=True))
@@ -287,7 +288,7 @@ class RunOptions:
         )
         return limits if self.order is None else without_parents(limits, self.names, self.n_present)
 
-    @property
+    @cached_property
     def structure_prior(self) -> StructurePrior:
         """The prior over graphs."""
         odds = {(i, j): value for i, j, value in self.edge_log_odds}
