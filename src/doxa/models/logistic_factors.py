@@ -1,9 +1,10 @@
 r"""The factors of a logistic network's joint probability: one a node with parents, one a block of roots.
 
-A factor is *bound* to configurations of its nodes and then evaluated for batches of parameters: ``log_values``, and
-``gradient``, the slope of a weighted sum of them in the node's coefficients (in the logit of a learned root's
-probability); ``slopes`` are those of each, and ``touching`` is the precision of a quadratic that touches the sum from
-below.  Which configurations a table needs is in `doxa.models.logistic_rows`.
+A factor is *bound* to configurations of its nodes and then evaluated for batches of parameters.  ``at`` gives what
+all else is made of, logits or a root's probability: ``log_values``, and ``gradient``, the slope of a weighted sum of
+them in the node's coefficients (in the logit of a learned root's probability); ``slopes`` are those of each, and
+``touching`` is the precision of a quadratic that touches the sum from below.  Which configurations a table needs is in
+`doxa.models.logistic_rows`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BoundFactor", "BoundTable", "Factor", "LogisticFactor", "RootFactor", "log_logistic"]
+__all__ = ["BoundFactor", "BoundLearned", "BoundTable", "Factor", "LogisticFactor", "RootFactor", "log_logistic"]
 
 Bits = NDArray[np.int8]
 
@@ -102,41 +103,42 @@ class _BoundLogistic(NamedTuple):
     design: NDArray[np.float64]  # (n_coefficients, n_configurations), times the child's sign
     offset: NDArray[np.float64]
 
-    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return log_logistic(self._logits(thetas))
+    def at(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return np.asarray(thetas[self.node] @ self.design + self.offset)
 
-    def gradient(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((weights * expit(-self._logits(thetas))) @ self.design.T)
+    def log_values(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        return log_logistic(logits)
 
-    def slopes(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return np.asarray(expit(-self._logits(thetas))[:, :, None] * self.design.T)
+    def gradient(self, logits: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((weights * expit(-logits)) @ self.design.T)
 
-    def touching(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slopes(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(expit(-logits)[:, :, None] * self.design.T)
+
+    def touching(self, logits: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         size = len(self.design)
         products = (self.design[:, None] * self.design).reshape(size * size, -1)
-        return ((weights * _touching(self._logits(thetas))) @ products.T).reshape(-1, size, size)
-
-    def _logits(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return np.asarray(thetas[self.node] @ self.design + self.offset)
+        return ((weights * _touching(logits)) @ products.T).reshape(-1, size, size)
 
 
 class _BoundRoot(NamedTuple):
     node: str
     is_one: NDArray[np.bool_]
 
-    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        probability = thetas[self.node]
+    def at(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        return thetas[self.node]
+
+    def log_values(self, probability: NDArray[np.float64]) -> NDArray[np.float64]:
         with np.errstate(divide="ignore"):  # probabilities 0 and 1 are in the closed interval
             return np.where(self.is_one, np.log(probability), np.log1p(-probability))
 
-    def gradient(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((weights * (self.is_one - thetas[self.node])).sum(axis=1, keepdims=True))
+    def gradient(self, probability: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray((weights * (self.is_one - probability)).sum(axis=1, keepdims=True))
 
-    def slopes(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
-        return np.asarray(self.is_one - thetas[self.node])[:, :, None]
+    def slopes(self, probability: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(self.is_one - probability)[:, :, None]
 
-    def touching(self, thetas: Mapping[str, NDArray[np.float64]], weights: NDArray[np.float64]) -> NDArray[np.float64]:
-        p = thetas[self.node]
+    def touching(self, p: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((weights.sum(axis=1, keepdims=True) * _touching(np.log(p) - np.log1p(-p)))[:, :, None])
 
 
@@ -145,18 +147,15 @@ class BoundTable(NamedTuple):
 
     log_probabilities: NDArray[np.float64]
 
-    def log_values(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:  # noqa: ARG002
+    def at(self, thetas: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:  # noqa: ARG002
         """Log probabilities, shape (1, n_configurations)."""
         return self.log_probabilities
 
-    def gradient(
-        self,
-        thetas: Mapping[str, NDArray[np.float64]],  # noqa: ARG002
-        weights: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
-        """No columns."""
-        return np.empty((len(weights), 0))
+    def log_values(self, log_probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same."""
+        return log_probabilities
 
 
 Factor = LogisticFactor | RootFactor
-BoundFactor = _BoundLogistic | _BoundRoot | BoundTable
+BoundLearned = _BoundLogistic | _BoundRoot
+BoundFactor = BoundLearned | BoundTable

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.models.logistic_factors import LogisticFactor
-from doxa.models.logistic_options import check_thetas
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import (
     LogisticLikelihood,
@@ -74,11 +73,12 @@ def fixed_log_likelihood(network: LogisticNetwork, table: Table) -> float:
 
 
 def part_likelihood(network: LogisticNetwork, part: Part, table: Table) -> LogisticLikelihood:
-    """The share of the likelihood that depends on the part's parameters."""
-    labels = {node: network.coefficients(node) for node in part.nodes if node not in network.scales}
+    """The share of the likelihood that depends on the part's parameters, which are not checked: doxa's own."""
+    nodes = [node for node in part.nodes if node not in network.scales]
 
     def check(thetas: Mapping[str, ArrayLike]) -> tuple[dict[str, NDArray[np.float64]], int | None]:
-        return check_thetas(thetas, labels, network.roots)
+        arrays = {node: np.array(thetas[node], dtype=np.float64, ndmin=2) for node in nodes}
+        return arrays, len(arrays[nodes[0]]) if nodes else None
 
     return LogisticLikelihood(network.names, [network.factors[f] for f in part.factors], check, table)
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.data import Table
 from doxa.data.table import check_categories, group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
-from doxa.models.logistic_factors import BoundFactor, BoundTable, Factor, LogisticFactor
+from doxa.models.logistic_factors import BoundFactor, BoundLearned, BoundTable, Factor, LogisticFactor
 from doxa.models.logistic_options import GaussianPrior, listing
 from doxa.models.logistic_regression import LogisticRegressionProblem
 
@@ -98,14 +98,15 @@ def distinct_rows(bits: Bits) -> tuple[Bits, NDArray[np.int32]]:
 class _Complete:
     """Rows in which a factor has no missing cell."""
 
+    factor: int
     rows: NDArray[np.int32]
     index: NDArray[np.int32]  # their configurations
     configurations: NDArray[np.intp]  # those that occur, and how often
     weights: NDArray[np.float64]
 
-    def log_probability(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Log probability of all of them, shape (n_batch,), from the factor's ``values`` at each configuration."""
-        return np.asarray(values.T.take(self.configurations, axis=0).T @ self.weights)
+    def log_probability(self, values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Log probability of all of them, shape (n_batch,), from the factors' ``values`` at each configuration."""
+        return np.asarray(values[self.factor].T.take(self.configurations, axis=0).T @ self.weights)
 
 
 @dataclass(frozen=True)
@@ -150,10 +151,9 @@ class _Component:
         return sums
 
     def add_shares(
-        self, values: Sequence[NDArray[np.float64]], shares: Sequence[NDArray[np.float64]]
+        self, values: Sequence[NDArray[np.float64]], shares: Mapping[int, NDArray[np.float64]], n_batch: int
     ) -> NDArray[np.float64]:
-        """Add each configuration's expected cases to ``shares`` of its factors; returns the log sums."""
-        n_batch = len(shares[0])
+        """Add each configuration's expected cases to ``shares`` of its factors, where wanted; returns the log sums."""
         sums = np.empty((n_batch, self.weights.size))
         step = max(1, _GATHER // self.index[0].size)
         for start in range(0, n_batch, step):
@@ -167,7 +167,8 @@ class _Component:
                 terms *= self.weights[:, None] / total
             flat = terms.reshape(stop - start, -1)
             for f, (order, starts, configurations) in zip(self.factors, self._groups, strict=True):
-                shares[f][start:stop, configurations] += np.add.reduceat(flat.take(order, axis=1), starts, axis=1)
+                if f in shares:
+                    shares[f][start:stop, configurations] += np.add.reduceat(flat.take(order, axis=1), starts, axis=1)
         return sums
 
 
@@ -209,14 +210,16 @@ class LogisticLikelihood:
         self._bound: list[BoundFactor] = []
         self._complete: list[_Complete] = []
         pieces = []
-        for factor, rows, block in zip(factors, kept, blocks, strict=True):
+        for f, (factor, rows, block) in enumerate(zip(factors, kept, blocks, strict=True)):
             configurations, index = distinct_rows(np.concatenate(block))
             first, *rest = np.split(index, np.cumsum([len(part) for part in block])[:-1])
             weights = _cases(first, table.counts[rows], len(configurations))
             occurring = np.flatnonzero(weights)  # the others may be impossible: 0 * -inf is no number
             self._bound.append(factor.bind(configurations))
-            self._complete.append(_Complete(rows, first, occurring, weights[occurring]))
+            if rows.size:
+                self._complete.append(_Complete(f, rows, first, occurring, weights[occurring]))
             pieces.append(iter(rest))
+        self._learned = {f: bound for f, bound in enumerate(self._bound) if not isinstance(bound, BoundTable)}
         self._components = [
             _Component(rows, local, weights, touched, tuple(next(pieces[f]).reshape(shape) for f in touched))
             for rows, local, weights, touched, shape in drafts
@@ -225,10 +228,10 @@ class LogisticLikelihood:
     def log_likelihood(self, thetas: Mapping[str, ArrayLike]) -> float | NDArray[np.float64]:
         """Log likelihood of the table (nats): a float, or shape (n_batch,) if any parameter is a batch."""
         checked, n_batch = self._check_thetas(thetas)
-        values = [bound.log_values(checked) for bound in self._bound]
+        values = [bound.log_values(bound.at(checked)) for bound in self._bound]
         total = np.zeros(n_batch or 1)
-        for value, complete in zip(values, self._complete, strict=True):
-            total += complete.log_probability(value)
+        for complete in self._complete:
+            total += complete.log_probability(values)
         for component in self._components:
             total += component.log_sums(values, n_batch or 1) @ component.weights
         return float(total[0]) if n_batch is None else total
@@ -242,13 +245,8 @@ class LogisticLikelihood:
         of a log sum over hidden configurations is the expected slope under their posterior (Fisher's identity).
         """
         checked, n_batch = self._check_thetas(thetas)
-        total, shares = self._expected_cases(checked, n_batch or 1)
-        gradients = {
-            bound.node: bound.gradient(checked, share)
-            for bound, share in zip(self._bound, shares, strict=True)
-            if not isinstance(bound, BoundTable)
-        }
-        return total, gradients
+        total, expected = self._expected_cases(checked, n_batch or 1)
+        return total, {bound.node: bound.gradient(at, share) for bound, at, share in expected}
 
     def touching_precision(self, thetas: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
         """Precision, for each node (n_batch, n_coefficients, n_coefficients), of a quadratic below the log likelihood.
@@ -256,12 +254,8 @@ class LogisticLikelihood:
         A log sum is convex in the log probabilities, and each of these is above a quadratic that touches at ``thetas``.
         """
         checked, n_batch = self._check_thetas(thetas)
-        _, shares = self._expected_cases(checked, n_batch or 1)
-        return {
-            bound.node: bound.touching(checked, share)
-            for bound, share in zip(self._bound, shares, strict=True)
-            if not isinstance(bound, BoundTable)
-        }
+        _, expected = self._expected_cases(checked, n_batch or 1)
+        return {bound.node: bound.touching(at, share) for bound, at, share in expected}
 
     def above_tangent(
         self,
@@ -281,35 +275,38 @@ class LogisticLikelihood:
         for component in self._components:
             width = np.zeros((len(total), component.weights.size))
             for f, index in zip(component.factors, component.index, strict=True):
-                bound = self._bound[f]
-                if not isinstance(bound, BoundTable):
-                    span = np.ptp((bound.slopes(checked) @ axes[bound.node])[:, index], axis=2)
+                if f in self._learned:
+                    bound = self._learned[f]
+                    span = np.ptp((bound.slopes(bound.at(checked)) @ axes[bound.node])[:, index], axis=2)
                     width += (span @ reach[bound.node][:, :, None])[:, :, 0]
             total += np.minimum(width**2 / 8, width) @ component.weights
         return total
 
     def _expected_cases(
         self, checked: Mapping[str, NDArray[np.float64]], n: int
-    ) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-        """Log likelihood, and for each factor the expected cases (n, n_configurations) of its configurations."""
-        values = [bound.log_values(checked) for bound in self._bound]
-        total, shares = np.zeros(n), []
-        for value, complete in zip(values, self._complete, strict=True):
-            total += complete.log_probability(value)
-            share = np.zeros((n, value.shape[1]))
-            share[:, complete.configurations] = complete.weights
-            shares.append(share)
+    ) -> tuple[NDArray[np.float64], list[tuple[BoundLearned, NDArray[np.float64], NDArray[np.float64]]]]:
+        """Log likelihood, and with each factor that has parameters what it is ``at`` and the expected cases
+        (n, n_configurations) of its configurations.
+        """
+        at = [bound.at(checked) for bound in self._bound]
+        values = [bound.log_values(one) for bound, one in zip(self._bound, at, strict=True)]
+        shares = {f: np.zeros((n, values[f].shape[1])) for f in self._learned}
+        total = np.zeros(n)
+        for complete in self._complete:
+            total += complete.log_probability(values)
+            if complete.factor in shares:
+                shares[complete.factor][:, complete.configurations] = complete.weights
         for component in self._components:
-            total += component.add_shares(values, shares) @ component.weights
-        return total, shares
+            total += component.add_shares(values, shares, n) @ component.weights
+        return total, [(bound, at[f], shares[f]) for f, bound in self._learned.items()]
 
     def log_rows(self, thetas: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
         """Log probability of every distinct row (nats), shape (n_distinct,) or (n_batch, n_distinct)."""
         checked, n_batch = self._check_thetas(thetas)
-        values = [bound.log_values(checked) for bound in self._bound]
+        values = [bound.log_values(bound.at(checked)) for bound in self._bound]
         rows = np.zeros((n_batch or 1, self._n_rows))
-        for value, complete in zip(values, self._complete, strict=True):
-            rows[:, complete.rows] += value[:, complete.index]
+        for complete in self._complete:
+            rows[:, complete.rows] += values[complete.factor][:, complete.index]
         for component in self._components:
             rows[:, component.rows] += component.log_sums(values, n_batch or 1)[:, component.local]
         return rows[0] if n_batch is None else rows

@@ -131,9 +131,10 @@ class JointTarget:
 
     def _log_prior(self, thetas: Floats) -> Floats:
         total = np.full(len(thetas), self._log_constant)
-        for place, mean, precision in self._precisions:
+        for place, mean, precision in self._sparse_precisions:
             residual = thetas[:, place] - mean
-            total -= 0.5 * np.einsum("ij,jk,ik->i", residual, precision, residual)
+            form = "ij,j,ij->i" if precision.ndim == 1 else "ij,jk,ik->i"  # the same bits
+            total -= 0.5 * np.einsum(form, residual, precision, residual)
         for place in self._roots:  # Beta(1, 1) in its logit
             logits = thetas[:, place]
             total += (log_logistic(logits) + log_logistic(-logits)).sum(axis=1)
@@ -151,6 +152,12 @@ class JointTarget:
                 prior = self.network.prior(node)
                 found.append((place, prior.mean, np.asarray(np.linalg.inv(prior.covariance), dtype=np.float64)))
         return found
+
+    @cached_property
+    def _sparse_precisions(self) -> list[tuple[slice, Floats, Floats]]:
+        """The same, but the diagonal alone, shape (k,), of a precision that is diagonal."""
+        diagonals = [(place, mean, precision, np.diag(precision)) for place, mean, precision in self._precisions]
+        return [(place, mean, d if np.array_equal(p, np.diag(d)) else p) for place, mean, p, d in diagonals]
 
     @cached_property
     def _log_constant(self) -> float:
