@@ -136,13 +136,15 @@ def fit_mixture(
     for _ in range(rounds):
         n = draws * len(mixture.components)
         thetas = np.asarray(mixture.sample(n, rng))
-        log_weights = values_at(target, thetas) - mixture.log_density(thetas)
+        distances = [component.distances(thetas) for component in _components(mixture)]
+        terms = _log_terms(mixture, distances)
+        log_weights = values_at(target, thetas) - np.logaddexp.reduce(terms, axis=0)
         pilot = judge_pilot(log_weights)
         if pilot.efficiency > found.efficiency:
             best, found = mixture, pilot
         if pilot.efficiency > 0.9 or not pilot.efficiency > 0:
             break
-        mixture = _step(mixture, thetas, log_weights, wide)
+        mixture = _step(mixture, thetas, log_weights, distances, terms, wide)
     return best, found
 
 
@@ -176,20 +178,30 @@ def _with_wide(components: Sequence[Student], weights: Floats, wide: Student) ->
     return Mixture([*components, wide], np.append((1 - WIDE_SHARE) * weights / weights.sum(), WIDE_SHARE))
 
 
-def _step(mixture: Mixture, thetas: Floats, log_weights: Floats, wide: Student | None) -> Mixture:
+def _log_terms(mixture: Mixture, distances: Sequence[Floats]) -> Floats:
+    """Log of each component's share of the density (components, n) at points so far from each."""
+    components = _components(mixture)
+    terms = np.stack([component.log_density_at(far) for component, far in zip(components, distances, strict=True)])
+    return np.asarray(terms + np.log(np.asarray(mixture.weights))[:, None])
+
+
+def _step(
+    mixture: Mixture,
+    thetas: Floats,
+    log_weights: Floats,
+    distances: Sequence[Floats],
+    terms: Floats,
+    wide: Student | None,
+) -> Mixture:
     """One step of EM on weighted draws."""
     weights = np.exp(log_weights - log_weights.max())
     weights = np.minimum(weights, np.sqrt(weights.size) * weights.mean())  # one draw must not become a component
     weights /= weights.sum()
-    components = _components(mixture)
-    distances = [component.distances(thetas) for component in components]
-    terms = np.stack([component.log_density_at(far) for component, far in zip(components, distances, strict=True)])
-    terms += np.log(np.asarray(mixture.weights))[:, None]
     shares = np.exp(terms - logsumexp(terms, axis=0)) * weights
     mass = shares.sum(axis=1)
     components = [
         _refit(component, thetas, far, share) if total * len(thetas) > 2 * thetas.shape[1] else component
-        for component, far, share, total in zip(components, distances, shares, mass, strict=True)
+        for component, far, share, total in zip(_components(mixture), distances, shares, mass, strict=True)
     ]
     mass = np.maximum(mass, _LEAST_WEIGHT)
     if wide is not None:

@@ -9,18 +9,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cho_solve, cholesky, qr, solve_triangular
+from scipy.linalg.lapack import dtrtrs
 
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 
-__all__ = ["Conditional", "Gaussian", "GaussianPosterior", "lower_factor"]
+__all__ = ["Centred", "Conditional", "Gaussian", "GaussianPosterior", "lower_factor", "whitened"]
 
 _Block = Sequence[int] | NDArray[np.intp]
+
+
+class Centred(Protocol):
+    """What tells where a mode is and how wide: a Gaussian, a t distribution, a mode that was found."""
+
+    @property
+    def mean(self) -> NDArray[np.float64]:
+        """Mean, shape (d,)."""
+
+    @property
+    def cholesky(self) -> NDArray[np.float64]:
+        """Lower triangular factor of the covariance, shape (d, d)."""
 
 
 class Conditional(NamedTuple):
@@ -97,7 +110,7 @@ class Gaussian:
         points = np.asarray(thetas, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.mean.size:
             raise ArgumentError(f"thetas has shape {points.shape}; it must be (n, {self.mean.size})")
-        noise = solve_triangular(self.cholesky, (points - self.mean).T, lower=True, check_finite=False)
+        noise = whitened(self, points)
         return np.asarray(-0.5 * (noise**2).sum(axis=0) + self._log_peak)
 
     @cached_property
@@ -176,6 +189,22 @@ class GaussianPosterior(Gaussian):
             f"<GaussianPosterior by {self.method}: {self.mean.size} coefficients, "
             f"{self.evidence_kind} {self.log_evidence:.4f} of the log evidence{state}>"
         )
+
+
+def whitened(law: Centred, thetas: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Coordinates (d, n) in which a law with this mean and factor has none: what `solve_triangular` gives for its
+    factor, less its checks, which take ten times as long for a few rows.
+    """
+    lower, residuals = law.cholesky, (thetas - law.mean).T
+    if not residuals.size:
+        return residuals
+    if lower.flags.f_contiguous:
+        found, failed = dtrtrs(lower, residuals, lower=1)
+    else:
+        found, failed = dtrtrs(lower.T, residuals, trans=1)
+    if failed:
+        raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {failed - 1}")
+    return np.asarray(found)
 
 
 def lower_factor(root: NDArray[np.float64]) -> NDArray[np.float64]:

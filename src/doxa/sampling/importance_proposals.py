@@ -109,9 +109,9 @@ class Mixture:
         if len(shapes) > 1:
             raise ArgumentError(f"the components draw different shapes, {sorted(shapes)}; all must agree")
         drawn = np.concatenate(parts)
-        place = np.empty(n, dtype=np.intp)
-        place[np.argsort(label, kind="stable")] = np.arange(n)
-        return drawn[place]
+        mixed = np.empty_like(drawn)
+        mixed[np.argsort(label.astype(np.uint16), kind="stable")] = drawn  # short numbers are sorted by their digits
+        return mixed
 
     def log_density(self, draws: Draws) -> NDArray[np.float64]:
         """Log density of the whole mixture at each draw."""

@@ -19,12 +19,11 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, solve_triangular
-from scipy.linalg.lapack import dtrtrs
 from scipy.special import gammaln
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Target
-from doxa.sampling.gaussian import Gaussian, lower_factor
+from doxa.sampling.gaussian import Centred, Gaussian, lower_factor, whitened
 from doxa.sampling.importance_proposals import Mixture, Proposal
 
 __all__ = [
@@ -89,18 +88,6 @@ def radial_log_density(squares: Floats, d: int, tails: float, width: float) -> F
 
 Indices: TypeAlias = NDArray[np.intp]
 Block: TypeAlias = Sequence[int] | Indices
-
-
-class Centred(Protocol):
-    """What tells where a mode is and how wide: a Gaussian, a `Student`, a mode that was found."""
-
-    @property
-    def mean(self) -> Floats:
-        """Mean, shape (d,)."""
-
-    @property
-    def cholesky(self) -> Floats:
-        """Lower triangular factor of the covariance, shape (d, d)."""
 
 
 class GaussianProposal(Centred, Proposal, Protocol):
@@ -184,22 +171,6 @@ def _law(block: Indices, rest: Indices, gain: Floats, factor: Floats) -> BlockLa
     return BlockLaw(block, rest, gain, factor, np.asarray(solve_triangular(factor, np.eye(block.size), lower=True)))
 
 
-def _whitened(law: Centred, thetas: Floats) -> Floats:
-    """Coordinates (d, n) in which a law with this mean and factor has none: what `solve_triangular` gives for its
-    factor, less its checks, which take ten times as long for a few rows.
-    """
-    lower, residuals = law.cholesky, (thetas - law.mean).T
-    if not residuals.size:
-        return residuals
-    if lower.flags.f_contiguous:
-        found, failed = dtrtrs(lower, residuals, lower=1)
-    else:
-        found, failed = dtrtrs(lower.T, residuals, trans=1)
-    if failed:
-        raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {failed - 1}")
-    return np.asarray(found)
-
-
 class Normal(Gaussian):
     """A Gaussian for kernels that refit theirs; mean and factor come from code that made them so.
 
@@ -211,7 +182,7 @@ class Normal(Gaussian):
 
     def whiten(self, thetas: Floats) -> Floats:
         """Coordinates (n, d) in which this Gaussian is the standard one."""
-        return _whitened(self, thetas).T
+        return whitened(self, thetas).T
 
     def moved(self, mean: Floats, cholesky: Floats) -> Normal:
         """The Gaussian that has this mean and factor in the whitened coordinates."""
@@ -325,7 +296,7 @@ class Student:
 
     def distances(self, thetas: Floats) -> Floats:
         """Squared Mahalanobis distances from the location, shape (n,)."""
-        squares = _whitened(self, thetas) ** 2
+        squares = whitened(self, thetas) ** 2
         if len(squares) < 8 and squares.size > 200:  # by whole arrays: the same bits in a third of the time
             return np.asarray(reduce(np.add, squares))
         return np.asarray(squares.sum(axis=0))

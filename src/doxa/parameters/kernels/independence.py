@@ -46,6 +46,9 @@ __all__ = ["Exchanging", "Independence", "Jump", "accept_in_turn"]
 
 Floats: TypeAlias = NDArray[np.float64]
 
+_MANY = 64  # walkers: array operations on all of them are quicker than a loop
+_TOLERANCE = 1e-9
+
 
 @dataclass(frozen=True)
 class Independence:
@@ -110,15 +113,12 @@ def accept_in_turn(
     if (weights == first).all():  # draws from the target itself: every one is accepted
         return np.zeros((n_steps, n)), np.arange(n_steps * n, dtype=np.intp).reshape(n_steps, n)
     limits = weights - np.log1p(-uniforms)  # of the weight now: above it, stay.  1 - u is in (0, 1], so finite
-    stood_all = []
-    for weight, new, limits_of in zip(first.tolist(), weights.T.tolist(), limits.T.tolist(), strict=True):
-        at, stood = -1, []
-        for t, limit in enumerate(limits_of):
-            if limit > weight:
-                weight, at = new[t], t
-            stood.append(at)
-        stood_all.append(stood)
-    source = np.ascontiguousarray(np.array(stood_all, dtype=np.intp).T)
+    if n > _MANY:
+        source = _stood_by_step(weights, limits, first)
+    else:
+        columns = zip(first.tolist(), weights.T.tolist(), limits.T.tolist(), strict=True)
+        stood_all = [_stood(*column) for column in columns]
+        source = np.ascontiguousarray(np.array(stood_all, dtype=np.intp).T)
     walkers = np.arange(n)
     stood_on = np.where(source < 0, first, weights[source, walkers])
     before = np.concatenate([first[None], stood_on[:-1]])
@@ -127,7 +127,25 @@ def accept_in_turn(
     return ratios, np.where(source < 0, -1, source * n + walkers)
 
 
-_TOLERANCE = 1e-9
+def _stood(weight: float, new: list[float], limits: list[float]) -> list[int]:
+    """Which proposal one walker stands on after each step."""
+    at, stood = -1, []
+    for t, limit in enumerate(limits):
+        if limit > weight:
+            weight, at = new[t], t
+        stood.append(at)
+    return stood
+
+
+def _stood_by_step(weights: Floats, limits: Floats, weight: Floats) -> NDArray[np.intp]:
+    """The same of many walkers, one step after another, shape (n_steps, n)."""
+    source = np.empty(weights.shape, dtype=np.intp)
+    at = np.full(weights.shape[1], -1)
+    for t, limit in enumerate(limits):
+        accepted = limit > weight
+        weight, at = np.where(accepted, weights[t], weight), np.where(accepted, t, at)
+        source[t] = at
+    return source
 
 
 @dataclass(frozen=True, eq=False)
