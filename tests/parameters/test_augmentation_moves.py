@@ -174,7 +174,7 @@ def test_a_move_of_the_coefficients_keeps_their_posterior(move):
 def refitted_from_here(family, completed, start, theta, rng):
     """The trap: a proposal that depends on the current parameters, without the ratio that corrects for it."""
     slope = family.slope(completed, theta)
-    root = completed.design * np.sqrt(slope.curvature)[:, None]
+    root = completed.design * np.sqrt(slope.curvature(completed))[:, None]
     factor = np.linalg.cholesky(root.T @ root + family.precision)
     centre = completed_factors.Centre(theta + np.linalg.solve(factor @ factor.T, slope.gradient), factor)
     return try_ends(family, completed, centre, theta, 3, rng)

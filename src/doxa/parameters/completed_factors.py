@@ -70,7 +70,11 @@ class Slope(NamedTuple):
 
     value: float  # nats
     gradient: Floats  # (d,)
-    curvature: Floats  # (rows,); the negative Hessian is design' diag(curvature) design + precision
+    small: Floats  # (rows,), exp(-|logit|)
+
+    def curvature(self, completed: Completed) -> Floats:
+        """The negative Hessian is design' diag(curvature) design + precision; shape (rows,)."""
+        return completed.cases * self.small / (1.0 + self.small) ** 2
 
 
 class CompletedFamily:
@@ -149,7 +153,7 @@ class CompletedFamily:
         tanh = np.copysign((1.0 - small) / (1.0 + small), logits)
         gradient = completed.lean - 0.5 * ((completed.cases * tanh) @ completed.design) - pull
         value += self.offset * completed.total_lean + self._log_peak
-        return Slope(float(value), gradient, completed.cases * small / (1.0 + small) ** 2)
+        return Slope(float(value), gradient, small)
 
 
 def _completed(design: Floats, cases: Floats, ones: Floats, index: Ints) -> Completed:
@@ -255,7 +259,7 @@ def find_centre(family: CompletedFamily, completed: Completed, start: Floats) ->
             theta = at + size * step
             continue
         at, value, size = theta, slope.value, 1.0
-        root = completed.design * np.sqrt(slope.curvature)[:, None]
+        root = completed.design * np.sqrt(slope.curvature(completed))[:, None]
         factor = _factor(root.T @ root + family.precision)
         step = dpotrs(factor, slope.gradient, lower=1)[0]
         theta = at + step

@@ -12,6 +12,7 @@ value: nothing adapts once draws are kept.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, sqrt
@@ -84,8 +85,7 @@ class RandomWalk:
 
     def __post_init__(self) -> None:
         """Refuse steps that are none."""
-        if not (self.scale > 0 and isfinite(self.scale)):
-            raise ArgumentError(f"scale is {self.scale!r}; it must be a finite number above 0")
+        _check_scale(self.scale)
         d = None
         if self.cholesky is not None:
             factor = check_cholesky("cholesky", self.cholesky)
@@ -99,17 +99,20 @@ class RandomWalk:
         """Move every walker ``n_steps`` times; each step evaluates the target once, on all walkers."""
         if self.cholesky is not None:
             check_dimensions(self, len(self.cholesky), target)
-        moved = (
-            slice(None)
-            if self.coordinates is None
-            else check_indices("coordinates", self.coordinates, target.n_dimensions)
-        )
+        elif self.coordinates is not None:
+            check_indices("coordinates", self.coordinates, target.n_dimensions)
+        moved = None if self.coordinates is None else np.array(self.coordinates)
+        shape = len(walkers.thetas), target.n_dimensions if moved is None else moved.size
         factor = self._factor
 
         def step(walkers: Walkers) -> tuple[Walkers, Floats]:
-            proposed = walkers.thetas.copy()
-            noise = self.scale * rng.standard_normal(proposed[:, moved].shape)
-            proposed[:, moved] += noise if factor is None else noise @ factor.T
+            noise = self.scale * rng.standard_normal(shape)
+            change = noise if factor is None else noise @ factor.T
+            if moved is None:
+                proposed = walkers.thetas + change
+            else:
+                proposed = walkers.thetas.copy()
+                proposed[:, moved] += change
             return decide(target, walkers, proposed, 0.0, rng)
 
         return run_lockstep(step, walkers, n_steps)
@@ -126,8 +129,10 @@ class RandomWalk:
 
     def scaled(self, factor: float) -> RandomWalk:
         """The same steps, ``factor`` times as long."""
-        made = replace(self, scale=self.scale * factor)
-        made.__dict__["_factor"] = self._factor  # of the shape alone: tuning tries many scales
+        _check_scale(self.scale * factor)
+        _ = self._factor
+        made = copy(self)  # with the shape as it is: tuning tries many scales
+        object.__setattr__(made, "scale", self.scale * factor)
         return made
 
     def whitened(self, cholesky: Floats) -> RandomWalk:
@@ -143,6 +148,11 @@ class RandomWalk:
         """
         moved = n_dimensions if self.coordinates is None else len(self.coordinates)
         return 0.234 + 0.206 / moved
+
+
+def _check_scale(scale: float) -> None:
+    if not (scale > 0 and isfinite(scale)):
+        raise ArgumentError(f"scale is {scale!r}; it must be a finite number above 0")
 
 
 _STAGES = (0.125, 0.125, 0.25, 0.5)  # shares of the steps; the shape is learnt anew after each but the last

@@ -113,15 +113,7 @@ class Tempered:
     def log_density(self, thetas: Floats) -> Floats:
         """Log density at each row of ``thetas``, shape (n, d)."""
         log_reference = self.log_reference(thetas)
-        return self._between(values_at(self.target, thetas) - log_reference, log_reference)
-
-    def energy(self, thetas: Floats, values: Floats) -> Floats:
-        """log p - log r at each row, from the values of log p: what the power multiplies."""
-        return values - self.log_reference(thetas)
-
-    def at_energy(self, energy: Floats, thetas: Floats) -> Floats:
-        """Log density at each row, from `energy`."""
-        return self._between(energy, self.log_reference(thetas))
+        return self.between(values_at(self.target, thetas) - log_reference, log_reference)
 
     def log_reference(self, thetas: Floats) -> Floats:
         """log r at each row, up to a constant; 0 without a reference."""
@@ -130,7 +122,8 @@ class Tempered:
         noise = (thetas - self._reference.mean) @ self._reference.whiten
         return np.asarray(-0.5 * np.einsum("ij,ij->i", noise, noise))
 
-    def _between(self, energy: Floats, log_reference: Floats) -> Floats:
+    def between(self, energy: Floats, log_reference: Floats) -> Floats:
+        """Log density from the energy, log p - log r: what the power multiplies."""
         log_density = self.beta * np.maximum(energy, -1e300) + log_reference  # 0 * inf is no number
         return np.where(np.isneginf(energy), -np.inf, log_density)
 
@@ -146,7 +139,8 @@ class SmoothTempered(Tempered):
     def value_and_gradient(self, thetas: Floats) -> ValueAndGradient:
         """Log density and gradient at each row of ``thetas``, shape (n, d)."""
         value, gradient = cast(SmoothTarget, self.target).value_and_gradient(thetas)
-        value = self.at_energy(self.energy(thetas, value), thetas)
+        log_reference = self.log_reference(thetas)
+        value = self.between(value - log_reference, log_reference)
         if self._reference is None:
             return ValueAndGradient(value, self.beta * gradient)
         whiten = self._reference.whiten
@@ -233,13 +227,14 @@ class TemperedTransitions:
 
         def transition(walkers: Walkers) -> tuple[Walkers, Floats]:
             thetas = walkers.thetas
-            energy = rungs[0].energy(thetas, walkers.log_density)
+            reference = rungs[0].log_reference(thetas)
+            energy = walkers.log_density - reference
             log_ratio = np.zeros(len(thetas))
             for fall, rung, kernel in up:
                 log_ratio -= fall * energy
-                thetas, energy = self._move(kernel, rung, thetas, energy, rng)
+                thetas, energy, reference = self._move(kernel, rung, thetas, energy, reference, rng)
             for fall, rung, kernel in down:
-                thetas, energy = self._move(kernel, rung, thetas, energy, rng)
+                thetas, energy, reference = self._move(kernel, rung, thetas, energy, reference, rng)
                 log_ratio += fall * energy
             accepted = self._passes(log_ratio, rng)
             proposed = Walkers(thetas, values_at(target, thetas))
@@ -260,13 +255,20 @@ class TemperedTransitions:
         return np.log1p(-rng.random(len(log_ratio))) < log_ratio
 
     def _move(
-        self, kernel: Kernel, rung: Tempered, thetas: Floats, energy: Floats, rng: np.random.Generator
-    ) -> tuple[Floats, Floats]:
-        """Make the steps at one rung; the points and their energies."""
-        moved, _ = kernel.run(rung, Walkers(thetas, rung.at_energy(energy, thetas)), self.steps, rng)
+        self,
+        kernel: Kernel,
+        rung: Tempered,
+        thetas: Floats,
+        energy: Floats,
+        log_reference: Floats,
+        rng: np.random.Generator,
+    ) -> tuple[Floats, Floats, Floats]:
+        """Make the steps at one rung; the points, their energies and their log r."""
+        moved, _ = kernel.run(rung, Walkers(thetas, rung.between(energy, log_reference)), self.steps, rng)
+        log_reference = rung.log_reference(moved.thetas)
         if rung.beta == 0:
-            return moved.thetas, rung.energy(moved.thetas, values_at(rung.target, moved.thetas))
-        return moved.thetas, (moved.log_density - rung.log_reference(moved.thetas)) / rung.beta
+            return moved.thetas, values_at(rung.target, moved.thetas) - log_reference, log_reference
+        return moved.thetas, (moved.log_density - log_reference) / rung.beta, log_reference
 
 
 def tempered(
