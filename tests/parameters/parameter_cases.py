@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from doxa import LogisticNetwork, Table
+from doxa.models.logistic_parts import independent_parts
+from doxa.parameters.joint_target import JointTarget
 
 Floats = NDArray[np.float64]
 
@@ -62,3 +65,15 @@ def bimodal(seed=2) -> tuple[LogisticNetwork, Table]:
         {"y": ["h", "x"]}, prior_mean=3.0, prior_scale=np.sqrt(10.0), bias=2.0, roots={"h": 0.6, "x": 0.5}
     )
     return network, network.simulate(50, {"y": [3.0, -1.0]}, rng).select(["x", "y"])
+
+
+@cache
+def bimodal_on_grid(seed) -> tuple[LogisticNetwork, Table, JointTarget, Grid]:
+    """The same with its target, and the posterior on a grid without a point at 0, where a coefficient changes sign."""
+    network, table = bimodal(seed)
+    (part,) = independent_parts(network, table)
+    target = JointTarget(network, part, table)
+    grid = grid_of(target, (-25.05, -25.05), (35.05, 35.05), 602)
+    for array in grid[:2]:
+        array.flags.writeable = False
+    return network, table, target, grid

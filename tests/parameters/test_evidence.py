@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parameter_cases import bimodal, grid_of
+from parameter_cases import bimodal_on_grid
 
 from doxa.errors import ArgumentError
 from doxa.estimates.bridge import bridge
-from doxa.models.logistic_parts import independent_parts
-from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.pilot import judge_pilot, run_pilot, tail_shape
 from doxa.parameters.population import curvature_at, find_modes, fit_mixture, mixture_at
@@ -119,9 +117,7 @@ class _Normal:
 
 @pytest.mark.parametrize("seed", [0, 2, 3])
 def test_a_mixture_learns_a_posterior_with_two_modes(seed):
-    network, table = bimodal(seed)
-    (part,) = independent_parts(network, table)
-    target = JointTarget(network, part, table)
+    _, _, target, grid = bimodal_on_grid(seed)
     rng = np.random.default_rng(seed)
     modes = find_modes(target, 3 * rng.standard_normal((16, 2)))
     assert len(modes) == 2
@@ -133,7 +129,6 @@ def test_a_mixture_learns_a_posterior_with_two_modes(seed):
     assert after.efficiency > max(0.5, before.efficiency)
     draws = np.asarray(mixture.sample(20_000, rng))
     weights = np.exp(target.log_density(draws) - mixture.log_density(draws))
-    grid = grid_of(target, (-25.0, -25.0), (35.0, 35.0), 601)
     minor = weights[draws[:, 0] < 0].sum() / weights.sum()
     exact = grid.probability[grid.points[:, 0] < 0].sum()
     # a ratio of means: its error from the weights

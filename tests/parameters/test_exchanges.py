@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from parameter_cases import bimodal, grid_of
+from parameter_cases import bimodal_on_grid, grid_of
 
 import doxa
 from doxa import LogisticNetwork
@@ -76,10 +76,7 @@ def test_without_exchanges_and_jumps_local_kernels_stay_where_they_are(monkeypat
 
 def drift(kernel, seed=0, n=4000, steps=12):
     """Largest z over means, squares and the lighter mode's share, where the exchange is no symmetry."""
-    network, table = bimodal(seed)
-    (part,) = independent_parts(network, table)
-    target = JointTarget(network, part, table)
-    grid, rng = grid_of(target, (-25.05, -25.05), (35.05, 35.05), 602), np.random.default_rng(4)
+    (_, _, target, grid), rng = bimodal_on_grid(seed), np.random.default_rng(4)
     chosen = rng.choice(len(grid.points), size=n, p=grid.probability)
     thetas = grid.points[chosen] + 0.1 * (rng.random((n, 2)) - 0.5)
     walkers, _ = kernel.run(target, start_at(target, thetas), steps, rng)

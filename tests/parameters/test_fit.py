@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from parameter_cases import bimodal, blanked, grid_of, two_parents
+from parameter_cases import bimodal_on_grid, blanked, grid_of, two_parents
 from scipy.special import betaln, expit
 
 import doxa
@@ -91,9 +91,7 @@ def test_a_complete_root_is_exact():
 
 
 def hidden_fit(seed, **options):
-    network, table = bimodal(seed)
-    (part,) = independent_parts(network, table)
-    grid = grid_of(JointTarget(network, part, table), (-25.0, -25.0), (35.0, 35.0), 601)
+    network, table, _, grid = bimodal_on_grid(seed)
     return doxa.fit(network, table, seed=1, **options), grid
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from parameter_cases import bimodal, grid_of
+from parameter_cases import bimodal, bimodal_on_grid
 
 import doxa
 from doxa import LogisticNetwork, Table
 from doxa.errors import ArgumentError, TableError
 from doxa.estimates import IndicatorCounts, diagnose_indicators
 from doxa.estimates.store import RunFileError
-from doxa.models.logistic_parts import independent_parts, part_regression
+from doxa.models.logistic_parts import part_regression
 from doxa.models.logistic_regression import make_problem
 from doxa.parameters import approximate
-from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.regression import sample_regression
 from doxa.parameters.variational.hidden import sequential_hidden_posteriors
 from doxa.parameters.variational.optimal import optimal_posterior
@@ -169,9 +168,7 @@ PASSES = ["sequential_unconstrained", "sequential_structured", "sequential_mean_
 @pytest.mark.parametrize("name", PASSES)
 def test_one_pass_over_hidden_values_can_be_proposed_from(name):
     """A hidden parent, two modes: both are found, and the draws are of the posterior."""
-    network, table = bimodal(2)
-    (part,) = independent_parts(network, table)
-    grid = grid_of(JointTarget(network, part, table), (-25.0, -25.0), (35.0, 35.0), 601)
+    network, table, _, grid = bimodal_on_grid(2)
     fit = doxa.fit(network, table, approximation=name, draws=1000, warmup=100, seed=1)
     proposal = fit.approximation("y")
     assert fit.part("y").approximation == f"hidden variational in one pass ({name.partition('_')[2]} q)"

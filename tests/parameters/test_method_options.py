@@ -6,15 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from parameter_cases import bimodal, blanked, grid_of, two_parents
+from parameter_cases import bimodal_on_grid, blanked, two_parents
 
 import doxa
 from doxa import LogisticNetwork
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.store import RunFileError, open_reader, open_writer
-from doxa.models.logistic_parts import independent_parts
 from doxa.parameters import Block, Mixture, RandomWalk, Resampling, methods
-from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.method_options import check_method, method_from_settings, method_settings
 from doxa.parameters.methods import METHODS
 from support.checks import z_limit
@@ -38,9 +36,7 @@ def z_of(fit, exact, error=0.0):
 
 @pytest.mark.parametrize("method", [method for method in ASKED if not isinstance(method, RandomWalk)], ids=repr)
 def test_options_keep_both_modes(method):
-    network, table = bimodal(0)
-    (part,) = independent_parts(network, table)
-    grid = grid_of(JointTarget(network, part, table), (-25.05, -25.05), (35.05, 35.05), 602)
+    network, table, _, grid = bimodal_on_grid(0)
     draws = 2000 if isinstance(method, Resampling) else 400
     fit = doxa.fit(network, table, method=method, chains=2, draws=draws, warmup=100, seed=1)
     assert z_of(fit, grid.mean) < z_limit(2)

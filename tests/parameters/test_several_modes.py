@@ -6,7 +6,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from parameter_cases import bimodal, blanked, grid_of
+from parameter_cases import bimodal_on_grid, blanked
 
 import doxa
 from doxa import LogisticNetwork
@@ -15,7 +15,6 @@ from doxa.models.logistic_parts import independent_parts
 from doxa.parameters import approximate as approximate_room
 from doxa.parameters import drawing, methods
 from doxa.parameters.approximate import approximate
-from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels import blocks as blocks_room
 from doxa.parameters.kernels.kernel import Walkers, join, start_at
 from doxa.parameters.methods import METHODS, components_of
@@ -30,22 +29,13 @@ ALONE = ["independence", "regeneration", "resampling"]  # one walker a chain
 FORMS = ["unconstrained", "structured", "mean_field"]
 
 
-@cache
-def case(seed):
-    """Network, table, target and the posterior on a grid without a point at 0, where the coefficient's sign changes."""
-    network, table = bimodal(seed)
-    (part,) = independent_parts(network, table)
-    target = JointTarget(network, part, table)
-    return network, table, target, grid_of(target, (-25.05, -25.05), (35.05, 35.05), 602)
-
-
 def minor_of(grid):
     return float(grid.probability[grid.points[:, 0] < 0].sum())
 
 
 @cache
 def found_on(seed, approximation=None):
-    network, table, _, _ = case(seed)
+    network, table, _, _ = bimodal_on_grid(seed)
     (part,) = independent_parts(network, table)
     return approximate(network, part, table, approximation, np.random.default_rng(1))
 
@@ -65,7 +55,7 @@ def found_on(seed, approximation=None):
     ],
 )
 def test_every_method_gives_both_modes_their_mass(method, approximation, seed):
-    network, table, _, grid = case(seed)
+    network, table, _, grid = bimodal_on_grid(seed)
     chains = 4 if method in ALONE or seed == 1 else 2  # the more, the lighter the mode
     draws = 1600 if method in ALONE else 200  # of each of eight walkers
     options = {"approximation": approximation, "chains": chains, "draws": draws, "warmup": 100, "seed": 1}
@@ -99,7 +89,7 @@ def test_regeneration_refits_the_gaussian_of_each_mode(monkeypatch):
     "method", ["block", *(pytest.param(name, marks=pytest.mark.slow) for name in ("mixture", "flip"))]
 )
 def test_the_chains_stop_when_they_agree(method):
-    network, table, _, grid = case(1)
+    network, table, _, grid = bimodal_on_grid(1)
     fit = doxa.fit(network, table, method=method, chains=2, until=doxa.Until(max_draws=2000), seed=2)
     assert fit.converged
     assert "by each of 2 Gaussians at random" in fit.part("y").why
@@ -114,7 +104,7 @@ _WALKERS, _STEPS = 4000, 12
 
 def drift(kernel, rng, seed=0):
     """Largest z over the light mode's share, and the first two moments, of walkers that began in the posterior."""
-    _, _, target, grid = case(seed)
+    _, _, target, grid = bimodal_on_grid(seed)
     chosen = rng.choice(len(grid.points), size=_WALKERS, p=grid.probability)
     width = 60.1 / 601
     thetas = grid.points[chosen] + width * (rng.random((_WALKERS, 2)) - 0.5)  # uniform in each cell
@@ -262,7 +252,7 @@ def one_climb(network, table, **options):
 
 @pytest.mark.parametrize("seed", [0, 1, 3])
 def test_the_bound_is_that_of_the_best_climb(monkeypatch, seed):
-    network, table, _, grid = case(seed)
+    network, table, _, grid = bimodal_on_grid(seed)
     fit = doxa.fit(network, table, draws=20, seed=1)
     best = fit.log_marginal_likelihood_bound - fit.report.fixed
     assert best == approximate_room.joint_bound(network, table)
@@ -272,7 +262,7 @@ def test_the_bound_is_that_of_the_best_climb(monkeypatch, seed):
 
 
 def test_long_climbs_are_made_once(monkeypatch):
-    network, table, _, grid = case(0)
+    network, table, _, grid = bimodal_on_grid(0)
     best = approximate_room.joint_bound(network, table)
     monkeypatch.setattr(approximate_room, "_LONG_ASCENT", 1)
     assert approximate_room.joint_bound(network, table) < best < grid.log_mass
