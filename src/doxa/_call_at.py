@@ -89,7 +89,9 @@ def layout(value: Any) -> Hashable:
     """What tells the kinds of a tuple of arrays and numbers, in a hundredth of the time that Numba's look takes."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.ndim, value.flags.num & _LAYOUT
-    return (type(value), *map(layout, value)) if isinstance(value, tuple) else type(value)
+    if isinstance(value, tuple):
+        return (type(value), *map(layout, value))
+    return type(value)
 
 
 def _compiled_for(function: Any, arguments: tuple[Any, ...]) -> tuple[tuple[types.Type, ...], Any]:
