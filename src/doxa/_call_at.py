@@ -91,7 +91,7 @@ def layout(value: Any) -> Hashable:
         return value.dtype, value.ndim, value.flags.num & _LAYOUT
     if isinstance(value, tuple):
         return (type(value), *map(layout, value))
-    return type(value)
+    return cast(Hashable, type(value))
 
 
 def _compiled_for(function: Any, arguments: tuple[Any, ...]) -> tuple[tuple[types.Type, ...], Any]:
