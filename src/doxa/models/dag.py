@@ -515,16 +515,19 @@ def _topological_order(adjacency: NDArray[np.bool_]) -> list[int] | None:
     """Kahn's algorithm, lowest position first; None if there is a cycle."""
     import heapq
 
-    waiting = adjacency.sum(axis=0)
-    ready = [int(i) for i in np.flatnonzero(waiting == 0)]
+    waiting: list[int] = adjacency.sum(axis=0).tolist()
+    children: list[list[int]] = [[] for _ in waiting]
+    for i, j in np.argwhere(adjacency).tolist():
+        children[i].append(j)
+    ready = [j for j, parents in enumerate(waiting) if parents == 0]
     order = []
     while ready:
         i = heapq.heappop(ready)
         order.append(i)
-        for j in np.flatnonzero(adjacency[i]):
+        for j in children[i]:
             waiting[j] -= 1
             if waiting[j] == 0:
-                heapq.heappush(ready, int(j))
+                heapq.heappush(ready, j)
     return order if len(order) == len(adjacency) else None
 
 

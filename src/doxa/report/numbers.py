@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -120,7 +121,7 @@ def json_block(data: Any) -> str:
     for character, escape in _UNSAFE.items():
         text = text.replace(character, escape)
     # a lone surrogate, which a name from Python may hold, has no form in UTF-8
-    return "".join(c if not "\ud800" <= c <= "\udfff" else f"\\u{ord(c):04x}" for c in text)
+    return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
 def _floats(values: Iterable[Any]) -> list[float]:
