@@ -7,6 +7,7 @@ from itertools import combinations, pairwise, product
 import numpy as np
 import pytest
 
+from doxa._call_at import settled
 from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure import Auto
@@ -55,15 +56,16 @@ def steps_from(scores, limits, rows, n_steps, seed, table=None, most=4, near=Non
     parents, children = np.zeros((2, n_steps, scores.n_nodes, 1), dtype=np.uint64)
     places, more = np.zeros((n_steps, scores.n_nodes), dtype=np.int64), np.zeros(n_steps, dtype=np.int64)
     with scores.borrow() as (cache, scoring):
-        local_scores(graph[0], cache.arrays, scoring, local)
+        step_once, score = settled(joint_parents_step, scoring.address), settled(local_scores, scoring.address)
+        score(graph[0], cache.arrays, scoring, local)
         at_first = local.copy()
         for step in range(n_steps):
             graph[0][:], graph[1][:] = before
             table.where[:], local[:] = where, at_first
-            more[step] = joint_parents_step(graph, local, cache.arrays, scoring, table, rng)
+            more[step] = step_once(graph, local, cache.arrays, scoring, table, rng)
             parents[step], children[step], places[step] = graph[0], graph[1], table.where
         right = local.copy()
-        local_scores(graph[0], cache.arrays, scoring, right)
+        score(graph[0], cache.arrays, scoring, right)
         np.testing.assert_array_equal(local, right)
     added = (np.bitwise_count(parents).astype(np.int64) - np.bitwise_count(before[0])).sum(axis=(1, 2))
     stayed = (parents == before[0]).all(axis=(1, 2))

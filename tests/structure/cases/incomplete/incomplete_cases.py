@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa._call_at import settled
 from doxa.data import Table
 from doxa.estimates import Trace
 from doxa.estimates.counts import IndicatorCounts
@@ -98,15 +99,15 @@ class Standing:
 
     def components(self, i: int) -> list[tuple[int, int]]:
         """For each component of a row its root and the number of the row's missing cells."""
-        m = tie_cells(i, self.completion, self.families, self.work)
+        m = settled(tie_cells)(i, self.completion, self.families, self.work)
         return [(a, m) for a in range(m) if self.work.root[a] == a]
 
     def take(self, i: int, a: int, m: int, out: bool = True) -> tuple[int, int]:
         """Take a component out of the counts."""
-        tie_cells(i, self.completion, self.families, self.work)
-        size, n_affected = gather(a, m, self.families, self.work)
+        settled(tie_cells)(i, self.completion, self.families, self.work)
+        size, n_affected = settled(gather)(a, m, self.families, self.work)
         if out:
-            move_case(i, n_affected, -1, self.completion, self.families, self.work)
+            settled(move_case)(i, n_affected, -1, self.completion, self.families, self.work)
         return size, n_affected
 
     def after(self, i: int, columns: NDArray[Any], states: Any) -> int:
@@ -135,12 +136,12 @@ def redraw_matrix(
             members = standing.work.members[:size].copy()
             for begin in range(size if single else 1):
                 end = begin + 1 if single else size
-                joint = weigh_block(i, begin, end, standing.completion, standing.families, standing.work)
+                joint = settled(weigh_block)(i, begin, end, standing.completion, standing.families, standing.work)
                 weights = standing.work.weights[:joint] / standing.work.weights[:joint].sum()
                 states = standing.work.digits[begin:end, :joint].T.copy()
                 blocks.append([(standing.after(i, members[begin:end], s), w) for s, w in zip(states, weights)])  # noqa: B905
             if out:
-                move_case(i, n_affected, 1, standing.completion, standing.families, standing.work)
+                settled(move_case)(i, n_affected, 1, standing.completion, standing.families, standing.work)
         for k in range(n_rounds):
             for target, weight in blocks[k] if k < len(blocks) else [(number, 1.0)]:
                 matrices[k][number, target] += weight
@@ -159,21 +160,21 @@ def independence_matrix(data: IncompleteData, exact: JointPosterior, i: int, *, 
             members = work.members[:size].copy()
             codes = made.rows[i]
             old = codes.copy()
-            before = log_fixed(i, size, n_affected, made, families, work)
+            before = settled(log_fixed)(i, size, n_affected, made, families, work)
             for states in product(*(range(int(data.missing_cells.n_states[c])) for c in members)):
                 codes[:] = old
                 q = 1.0
                 for column, state in zip(members.tolist(), states, strict=True):
-                    config, r = config_of(column, codes, families), int(data.missing_cells.n_states[column])
-                    q *= case_probability(column, config, state, r, families)
+                    config, r = settled(config_of)(column, codes, families), int(data.missing_cells.n_states[column])
+                    q *= settled(case_probability)(column, config, state, r, families)
                     codes[column] = state
-                log_ratio = log_fixed(i, size, n_affected, made, families, work) - before
+                log_ratio = settled(log_fixed)(i, size, n_affected, made, families, work) - before
                 chance = q * min(1.0, np.exp(log_ratio)) if accept else q
                 codes[:] = old
                 target = standing.after(i, members, states)
                 matrix[number, target] += chance / len(components)
                 matrix[number, number] += (q - chance) / len(components)
-            move_case(i, n_affected, 1, made, families, work)
+            settled(move_case)(i, n_affected, 1, made, families, work)
     return matrix
 
 

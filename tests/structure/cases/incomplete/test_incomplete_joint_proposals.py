@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from incomplete_cases import CASES, blanked, case, deviations, number_of
 
+from doxa._call_at import settled
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import BDeu
 from doxa.structure.cases.incomplete import IncompleteData, IncompleteSampler, enumerate_joint
@@ -76,13 +77,13 @@ def ways(n_rows, data, completion, work):
             found.append((probability, total, values))
             return
         counts = work.there.counts.copy()
-        size, joint, mass, factor = weigh_row(work.rows[number], completion, work, work.there)
+        size, joint, mass, factor = settled(weigh_row)(work.rows[number], completion, work, work.there)
         weights, cells = work.weights[:joint].copy(), work.cells[:size].copy()
         codes = work.codes.copy()
         for value in range(joint):
             work.codes[:], work.cells[:size] = codes, cells
-            write_value(value, size, completion.n_states, work)
-            put_back(completion, work, work.there)
+            settled(write_value)(value, size, completion.n_states, work)
+            settled(put_back)(completion, work, work.there)
             go_on(number + 1, probability * weights[value] / mass, total + np.log(mass * factor), [*values, value])
             work.there.counts[:] = counts
 
@@ -93,20 +94,20 @@ def ways(n_rows, data, completion, work):
 def outcomes(data, lists, exact, before, number, after, log_frozen, *, order, twin):
     """Of an offer from a graph and completion: the accepted completions with their probability."""
     completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data)
-    n_rows = lay_out(before, after, completion, lists, data.rule, work)
+    n_rows = settled(lay_out)(before, after, completion, lists, data.rule, work)
     if twin == "rows stay in":
         n_rows = lay_out_with(before, after, completion, lists, data, work)
     work.rows[:n_rows] = work.rows[:n_rows][::order]
     arrays = data.prior.arrays
-    ratio = log_estimate(after[0], completion.n_states, arrays, work.there) - log_frozen
-    ratio -= log_estimate(before[0], completion.n_states, arrays, work.here)
-    backward = back(n_rows, completion, work)
+    ratio = settled(log_estimate)(after[0], completion.n_states, arrays, work.there) - log_frozen
+    ratio -= settled(log_estimate)(before[0], completion.n_states, arrays, work.here)
+    backward = settled(back)(n_rows, completion, work)
     found = []
     for probability, forward, values in ways(n_rows, data, completion, work):
         accepted = ratio + (0.0 if twin == "cells for nothing" else forward - backward)
         drawn = completion_of(data.missing_cells, exact.cells[number])
         work.values[: len(values)] = values
-        put_values(n_rows, drawn, work)
+        settled(put_values)(n_rows, drawn, work)
         cells = drawn.rows[data.missing_cells.row, data.missing_cells.column]
         found.append((number_of(exact, cells), probability * min(1.0, np.exp(accepted))))
     return found
@@ -114,7 +115,7 @@ def outcomes(data, lists, exact, before, number, after, log_frozen, *, order, tw
 
 def lay_out_with(before, after, completion, lists, data, work):
     """A broken layout: the rows are drawn, but never taken out of the counts."""
-    n_rows = lay_out(before, after, completion, lists, data.rule, work)
+    n_rows = settled(lay_out)(before, after, completion, lists, data.rule, work)
     for side in (work.here, work.there):
         for number in range(n_rows):
             work.codes[:] = completion.rows[work.rows[number]]
@@ -195,7 +196,8 @@ def test_the_compiled_offer_moves_as_the_matrix_says(name, thin):
         for _ in range(600):
             completion = completion_of(data.missing_cells, exact.cells[number])
             arrays = data.prior.arrays
-            taken = offer(graphs[here], graphs[there], log_frozen, completion, (lists, data.rule, arrays), work, rng)
+            terms = (lists, data.rule, arrays)
+            taken = settled(offer)(graphs[here], graphs[there], log_frozen, completion, terms, work, rng)
             cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             if not taken:
                 assert np.array_equal(cells, exact.cells[number])

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from incomplete_cases import CASES, Standing, case, independence_matrix, redraw_matrix, states_of
 
+from doxa._call_at import settled
 from doxa.data import Table
 from doxa.structure import Auto
 from doxa.structure.cases.incomplete import IncompleteData, cell_probabilities, enumerate_joint
@@ -74,12 +75,12 @@ def test_the_compiled_loop_moves_as_the_matrices_say(name):
     matrix = steps[0] @ steps[1] @ steps[2]
     rng = np.random.default_rng(SEED)
     counts = np.zeros(matrix.shape, dtype=np.int64)
-    n_completions = len(exact.cells)
+    n_completions, info = len(exact.cells), np.zeros(2, dtype=np.int64)
     for number in range(7, exact.probability.size, 30):
         graph, completion = divmod(number, n_completions)
         for _ in range(600):
             standing = Standing(data, exact, graph, completion)
-            redraw_row(0, standing.completion, standing.families, standing.work, np.zeros(2, dtype=np.int64), rng)
+            settled(redraw_row)(0, standing.completion, standing.families, standing.work, info, rng)
             counts[number, standing.after(0, np.array([]), [])] += 1
     z, n = compare_transitions(counts, matrix)
     assert n > 20

@@ -12,6 +12,7 @@ from incomplete_cases import CASES, Standing, case, deviations, number_of, redra
 from test_incomplete_joint_proposals import frozen_kernel, graphs_of, ways
 from test_incomplete_sampler import WELL, problem, wide_problem
 
+from doxa._call_at import settled
 from doxa.sampling.driver import Schedule, sample
 from doxa.structure import Auto
 from doxa.structure.cases.incomplete import IncompleteSampler, enumerate_joint, joint_proposals
@@ -97,8 +98,9 @@ def independence_matrix(data, exact, *, masses):
             codes[:] = old
             q = 1.0
             for column, state in zip(members, states, strict=True):
-                config, r = config_of(column, codes, standing.families), int(data.missing_cells.n_states[column])
-                chances = [case_probability(column, config, s, r, standing.families) ** BETA for s in range(r)]
+                r, chance_of = int(data.missing_cells.n_states[column]), settled(case_probability)
+                config = settled(config_of)(column, codes, standing.families)
+                chances = [chance_of(column, config, s, r, standing.families) ** BETA for s in range(r)]
                 q *= chances[state] / sum(chances)
                 codes[column] = state
             chance = q * min(1.0, np.exp(_fixed_and_masses(size, around, masses) - before))
@@ -111,8 +113,8 @@ def independence_matrix(data, exact, *, masses):
 
 def _fixed_and_masses(size, around, masses):
     n_affected, completion, families, work = around
-    total = BETA * log_fixed(0, size, n_affected, completion, families, work)
-    return total + (log_masses(0, size, completion, families, work) if masses else 0.0)
+    total = BETA * settled(log_fixed)(0, size, n_affected, completion, families, work)
+    return total + (settled(log_masses)(0, size, completion, families, work) if masses else 0.0)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -138,13 +140,13 @@ def test_the_compiled_loops_move_as_the_matrices_say():
         graph, completion = divmod(number, len(exact.cells))
         for _ in range(600):
             standing = Standing(data, exact, graph, completion)
-            redraw_row(0, standing.completion, standing.families, standing.work, info, rng)
+            settled(redraw_row)(0, standing.completion, standing.families, standing.work, info, rng)
             counts[0, number, standing.after(0, np.array([]), [])] += 1
             standing = Standing(data, exact, graph, completion)
             size, n_affected = standing.take(0, *standing.components(0)[0])
             around = (standing.completion, standing.families, standing.work)
-            redraw_independently(0, size, n_affected, *around, rng)
-            move_case(0, n_affected, 1, *around)
+            settled(redraw_independently)(0, size, n_affected, *around, rng)
+            settled(move_case)(0, n_affected, 1, *around)
             counts[1, number, standing.after(0, np.array([]), [])] += 1
     for seen, matrix in zip(counts, (whole, independent), strict=True):
         z, n = compare_transitions(seen, matrix)
@@ -209,17 +211,17 @@ def offered(data, lists, exact, pair, log_frozen, number, order, beta):
     """The completions that an offer ends at, with their probability; ``beta`` is that of the cells' proposals."""
     before, after = pair
     completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data, beta)
-    n_rows = lay_out(before, after, completion, lists, data.rule, work)
+    n_rows = settled(lay_out)(before, after, completion, lists, data.rule, work)
     work.rows[:n_rows] = work.rows[:n_rows][::order]
     arrays = data.prior.arrays
-    ratio = log_estimate(after[0], completion.n_states, arrays, work.there)
-    ratio = BETA * (ratio - log_estimate(before[0], completion.n_states, arrays, work.here)) - log_frozen
-    backward = back(n_rows, completion, work)
+    ratio = settled(log_estimate)(after[0], completion.n_states, arrays, work.there)
+    ratio = BETA * (ratio - settled(log_estimate)(before[0], completion.n_states, arrays, work.here)) - log_frozen
+    backward = settled(back)(n_rows, completion, work)
     found = []
     for probability, forward, values in ways(n_rows, data, completion, work):
         drawn = completion_of(data.missing_cells, exact.cells[number])
         work.values[: len(values)] = values
-        put_values(n_rows, drawn, work)
+        settled(put_values)(n_rows, drawn, work)
         cells = drawn.rows[data.missing_cells.row, data.missing_cells.column]
         found.append((number_of(exact, cells), probability * min(1.0, np.exp(ratio + forward - backward))))
     return found
@@ -265,7 +267,7 @@ def test_the_compiled_offer_moves_as_the_matrix_says():
         chances[-1] = max(0.0, 1.0 - chances.sum())
         for _ in range(400):
             completion = completion_of(data.missing_cells, exact.cells[number])
-            taken = offer(*pair, log_frozen, completion, (lists, data.rule, data.prior.arrays), work, rng)
+            taken = settled(offer)(*pair, log_frozen, completion, (lists, data.rule, data.prior.arrays), work, rng)
             cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
             seen[number_of(exact, cells) if taken else -1] += 1
         rows.append(seen)

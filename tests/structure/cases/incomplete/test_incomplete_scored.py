@@ -10,6 +10,7 @@ import pytest
 from incomplete_cases import blanked, deviations, number_of, states_of, with_missing_cells
 
 import doxa
+from doxa._call_at import settled
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.bits import unpack_rows
@@ -112,8 +113,8 @@ def column_matrix(name, column, block, twin="", beta=1.0, afresh=False):
             completion = completion_of(data.missing_cells, exact.cells[number])
             parents = working_graph(exact.rows[graph])[0]
             fitted = (places[0], places[-1] + 1) if afresh else (first, end)
-            fit_column(column, *fitted, parents, completion, work)
-            weigh_rows(column, *fitted, parents, completion, work)
+            settled(fit_column)(column, *fitted, parents, completion, work)
+            settled(weigh_rows)(column, *fitted, parents, completion, work)
             log_k = work.log_offer[: end - first].copy()
             old = [int(completion.rows[work.row[p], column]) for p in places]
             for new in np.ndindex(*[r] * len(places)):
@@ -158,8 +159,9 @@ def test_the_compiled_loop_moves_as_the_matrix_says(name, beta):
     n = exact.probability.size
     counts, rng, here = np.zeros((n, n), dtype=np.int64), np.random.default_rng(SEED), 0
     before = 7 * len(exact.cells) + 1
+    redraw = settled(redraw_column, chain.scoring.address)
     for _ in range(4000):
-        redraw_column(1, chain.parents, chain.completion, chain.scoring, chain.work, rng)
+        redraw(1, chain.parents, chain.completion, chain.scoring, chain.work, rng)
         here = 7 * len(exact.cells) + number_of(exact, chain.cells)
         counts[before, here] += 1
         before = here

@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import t as student
 
 import doxa
+from doxa._call_at import settled
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.real import diagnose_real
@@ -356,9 +357,10 @@ def test_offers_of_numbers_are_accepted_by_the_right_ratio(corrected):
     found = np.empty((4, 5000))
     work = chain.work
     fit_column(column, work.first[column], work.first[column + 1], chain.parents, chain.completion, work)
+    redraw = settled(redraw_numbers, chain.scoring.address)
     for k in range(found.size):
         if corrected:
-            redraw_numbers(column, chain.parents, chain.completion, chain.scoring, chain.work, rng)
+            redraw(column, chain.parents, chain.completion, chain.scoring, chain.work, rng)
         else:
             by_scores_alone(chain, column, row, rng)
         found.flat[k] = chain.completion.numbers[column, place]
@@ -371,7 +373,7 @@ def test_offers_of_numbers_are_accepted_by_the_right_ratio(corrected):
 
 def by_scores_alone(chain, column, row, rng):
     numbers, place = chain.completion.numbers, chain.completion.n_complete + row
-    centre, scale = offer_number(
+    centre, scale = settled(offer_number)(
         column, row, chain.parents, chain.completion, chain.work.numbers, chain.work.categories
     )
     before, fresh = numbers[column, place], np.empty(len(chain.local))

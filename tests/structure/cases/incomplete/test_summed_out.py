@@ -9,6 +9,7 @@ from scipy.stats import invgamma, multivariate_normal, norm
 from test_missing_numbers import CASES, beside, both, drawn, exact_of, hidden, numbers, only_categories, z_scores
 
 import doxa
+from doxa._call_at import settled
 from doxa.data import Table
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.sampling.driver import Schedule, sample
@@ -181,7 +182,7 @@ def test_states_are_drawn_with_their_probabilities():
     missing_cells, numbers = chain.data.missing_cells, np.flatnonzero(chain.data.table.is_number)
     draws = np.empty((4000, *work.rows.shape), dtype=int)
     for k in range(len(draws)):
-        summed_out.draw_cells(theta, work, rng)
+        settled(summed_out.draw_cells)(theta, work, rng)
         draws[k] = work.rows
         np.testing.assert_array_equal(work.rows, work.columns[:, work.n_complete :].T)
     z, both_missing = [], 0
@@ -225,7 +226,7 @@ def test_cells_are_drawn_from_their_conditional_distribution(case):
     spread = covariance[np.ix_(gone, gone)] - gain @ covariance[np.ix_(seen, gone)]
     draws = np.empty((10_000, len(gone)))
     for k in range(len(draws)):
-        summed_out.draw_cells(coefficients, work, rng)
+        settled(summed_out.draw_cells)(coefficients, work, rng)
         draws[k] = work.values[gone, place]
     apart = draws - centre
     z = [apart.mean(axis=0) / np.sqrt(np.diag(spread) / len(draws))]
@@ -326,8 +327,9 @@ def test_coefficients_are_drawn_from_that_posterior(case):
     middle = (mean[-1] - centre @ mean[:-1]) * n / (n + rule.mean_weight)
     wanted = np.append(centre, [middle, s / 2 / (shape - 1)])
     draws, log_density = np.empty((5000, len(parents) + 2)), np.empty(500)
+    draw = settled(draw_family)
     for k in range(len(draws)):
-        draw_family(node, words, target, target.label, today, prior, rng)
+        draw(node, words, target, target.label, today, prior, rng)
         slopes = target.slopes[node, label, : len(parents)]
         draws[k] = np.append(slopes, [target.intercepts[node, label], target.variances[node, label]])
         if k < len(log_density):
