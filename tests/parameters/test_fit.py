@@ -113,7 +113,7 @@ def test_both_modes_of_a_hidden_parent_get_their_mass(seed):
     assert fit.converged
 
 
-def test_tempered_transitions_and_jumps_go_between_modes_that_a_walk_stays_in(monkeypatch):
+def test_tempered_transitions_and_jumps_go_between_modes_that_a_walk_stays_in():
     """The hidden values can be exchanged, so each mode has half of the mass; every walker begins in the same."""
     network = LogisticNetwork({node: ["h"] for node in "abc"}, prior_scale=2.0, roots={"h": 0.5})
     rng = np.random.default_rng(7)
@@ -122,12 +122,11 @@ def test_tempered_transitions_and_jumps_go_between_modes_that_a_walk_stays_in(mo
     target = JointTarget(network, part, table)
     found = approximate(network, part, table, None, np.random.default_rng(1))
     start = start_at(target, np.tile(found.modes[0].mean, (256, 1)))
-    sums = {}
-    for name in ("tempered", "random_walk", "hmc", "no jumps"):
-        if name == "no jumps":
-            monkeypatch.setattr(methods, "_jumping", lambda _, kernel: kernel)
-        kernel = METHODS["random_walk" if name == "no jumps" else name](found, np.random.default_rng(3)).kernel
-        sums[name] = kernel.run(target, start, 20, rng)[0].thetas[:, 1::2].sum(axis=1)
+    kernels = {
+        name: METHODS[name](found, np.random.default_rng(3)).kernel for name in ("tempered", "random_walk", "hmc")
+    }
+    kernels["no jumps"] = kernels["random_walk"].kernels[1]  # the walk that is in turn with them
+    sums = {name: kernel.run(target, start, 20, rng)[0].thetas[:, 1::2].sum(axis=1) for name, kernel in kernels.items()}
     limit = z_limit(2) * 0.5 / 16  # of the share of 256 walkers at one time, when they are independent
     for name in ("tempered", "random_walk", "hmc"):
         assert abs((sums[name] < 0).mean() - 0.5) < limit
@@ -181,7 +180,6 @@ def unmixed(target, gaussian, rng):
 def test_chains_in_one_mode_alone_would_be_seen(monkeypatch):
     """The broken twin: an approximation of the major mode only, with nothing that would reach beyond it."""
     from doxa.parameters import approximate as room
-    from doxa.parameters import methods
 
     whole = room.find_modes
     monkeypatch.setattr(room, "find_modes", lambda *given: whole(*given)[:1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -43,10 +44,16 @@ def test_options_keep_both_modes(method):
     assert fit.method["y"] == method.name
 
 
-def walk(method):
+@cache
+def sixty_cases():
+    """Two coefficients, and what independent proposals say of them."""
     network, table = two_parents(np.random.default_rng(1), n=60)
-    exact = doxa.fit(network, table, draws=4000, seed=3).summary()
-    fit = doxa.fit(network, table, method=method, draws=2400, seed=2)
+    return network, table, doxa.fit(network, table, draws=4000, seed=3).summary()
+
+
+def walk(method):
+    network, table, exact = sixty_cases()
+    fit = doxa.fit(network, table, method=method, draws=2400, warmup=100, seed=2)
     return fit.converged and z_of(fit, exact["mean"], exact["mcse"]) < z_limit(2)
 
 
