@@ -133,7 +133,7 @@ def fit_mixture(
     if wide is not None:
         mixture = _with_wide(_components(mixture), np.asarray(mixture.weights), wide)
     best, found = mixture, Pilot(0, -1.0, np.inf)
-    for _ in range(rounds):
+    for left in reversed(range(rounds)):
         n = draws * len(mixture.components)
         thetas = np.asarray(mixture.sample(n, rng))
         distances = [component.distances(thetas) for component in _components(mixture)]
@@ -142,7 +142,7 @@ def fit_mixture(
         pilot = judge_pilot(log_weights)
         if pilot.efficiency > found.efficiency:
             best, found = mixture, pilot
-        if pilot.efficiency > 0.9 or not pilot.efficiency > 0:
+        if pilot.efficiency > 0.9 or not pilot.efficiency > 0 or not left:
             break
         mixture = _step(mixture, thetas, log_weights, distances, terms, wide)
     return best, found
