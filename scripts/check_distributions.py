@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -77,10 +78,10 @@ def main() -> None:
         from_wheel = installed_files(python)
         install(python, "--force-reinstall", "--no-deps", str(sdist))
         check_same(from_wheel, installed_files(python), sdist)
-        for minor, other in other_pythons().items() if every else ():
-            python = make_clean_environment(folder / f"environment-{minor}", other)
+        for version, other in other_pythons().items() if every else ():
+            python = make_clean_environment(folder / f"environment-{version}", other)
             install(python, "--constraint", str(constraints), str(wheel))
-            smoke_test(python, folder, f"{wheel.name} with Python 3.{minor}")
+            smoke_test(python, folder, f"{wheel.name} with Python {version}")
     print(f"distributions: both install the same files, and they work ({time.monotonic() - started:.0f} s)")
 
 
@@ -144,19 +145,19 @@ def check_version(wheel: Path) -> None:
         raise SystemExit(f"{wheel.name} has the version {version}, and the commit has the tag {listed(tags)}")
 
 
-def other_pythons() -> dict[int, Path]:
-    """The supported Pythons of this machine beside this one, by minor version."""
+def other_pythons() -> dict[str, Path]:
+    """The supported Pythons of this machine beside this one, by version: two that differ in the last number are two."""
     names = [f"python3.{minor}" for minor in _SUPPORTED]
-    found = [Path(path) for path in map(shutil.which, names) if path is not None]
-    home = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
-    found += [path for name in names for path in sorted(home.glob(f"*/bin/{name}"))]
-    pythons = {sys.version_info.minor: Path(sys.executable)}
-    for python in found:
-        script = "import sys; print(sys.version_info.minor)"
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep)]
+    folders += sorted(Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")).glob("versions/*/bin"))
+    pythons: dict[str, Path] = {}
+    for python in (path for name in names for folder in folders if (path := folder / name).exists()):
+        script = "import ensurepip, platform; print(platform.python_version())"
         done = subprocess.run([str(python), "-c", script], check=False, text=True, capture_output=True)
-        if done.returncode == 0:  # a shim may stand for a version that is not there
-            pythons.setdefault(int(done.stdout), python)
-    return {minor: python for minor, python in sorted(pythons.items()) if minor != sys.version_info.minor}
+        if done.returncode == 0:  # a shim may stand for a version that is not there, and some have no environments
+            pythons.setdefault(done.stdout.strip(), python)
+    pythons.pop(platform.python_version(), None)
+    return pythons
 
 
 def make_clean_environment(folder: Path, python: Path) -> Path:

@@ -29,6 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         table = write_table(Path(folder) / "sprinkler.csv")
         check_python(table)
+        check_network_file(Path(folder) / "rain.bif")
         check_command_line(table)
     print(f"smoke: doxa {VERSION} works")
 
@@ -73,6 +74,16 @@ def check_python(table: Path) -> None:
     edges = doxa.learn(table, seed=1).edges()
     expect(list(edges.columns) == EDGE_COLUMNS, f"edges() has the columns {list(edges.columns)}")
     check_edges([dict(zip(EDGE_COLUMNS, row, strict=True)) for row in edges.itertuples(index=False, name=None)])
+
+
+def check_network_file(path: Path) -> None:
+    """A network file with comments everywhere is read: regular expressions differ between Pythons."""
+    import doxa
+
+    words = "network n { }\nvariable/* a */rain { type discrete [ 2 ] { no, /* b **/ yes }; } // c\n"
+    path.write_text(words + "probability ( rain ) /* d */ { table 0.75, 0.25; }\n", encoding="utf-8")
+    found = doxa.infer(doxa.read_network(path))["rain"]["yes"].value
+    expect(abs(found - 0.25) < 1e-9, f"the probability in a network file is 0.25, and is read as {found}")
 
 
 def check_command_line(table: Path) -> None:

@@ -73,7 +73,7 @@ def test_what_is_right_passes_and_what_is_wrong_does_not():
         (STUDIES["fit: tables"], 60, True),
         (partial(tables, 0.0, 50.0, 0), 60, False),  # another equivalent sample size
         (STUDIES["infer: exact"], 300, True),
-        (partial(categories, directed, {"method": "exact"}, 0, forgets=True), 300, False),  # evidence is not looked at
+        (partial(categories, directed, {"method": "exact"}, 0, forgets=True), 1000, False),  # evidence is not looked at
     ):
         text, held = of_one(study, replications)
         assert held == holds, text
