@@ -140,7 +140,8 @@ def run_plan(
     names = plan.table.names
     check_quantities(plan.until, names)
 
-    known: dict[tuple[int, int], dict[str, Any]] = {}  # what was found out about the latest draws that were looked at
+    # What was found out about the latest draws that were looked at, by the piece of the chains that they are.
+    known: dict[tuple[int, int], dict[str, Any]] = {}
 
     def posterior_of(trace: Trace, *more: Any) -> StructurePosterior:
         made = StructurePosterior(names, trace, plan.move, plan.options, *more)
