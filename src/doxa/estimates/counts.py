@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike, NDArray
 from doxa._jit import compact, hot, lowest_bit
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.batches import batch_edges
-from doxa.models.bits import pack_rows
 from doxa.text import a_kind
 
 __all__ = ["IndicatorCounts", "count_words"]
@@ -207,8 +206,10 @@ class IndicatorCounts:
         runs = np.ascontiguousarray(np.moveaxis(draws, 1, -1))
         ones = _ones(runs, edges)
         lags = [1, *doubling_lags(n_draws).tolist()]
-        around = np.concatenate([runs, runs[..., : lags[-1]]], axis=-1)  # the last draw is followed by the first
-        words = pack_rows(around)
+        n_bits = n_draws + lags[-1]
+        around = np.zeros((*runs.shape[:-1], -(-n_bits // 64) * 64), dtype=np.bool_)  # whole words
+        around[..., :n_draws], around[..., n_draws:n_bits] = runs, runs[..., : lags[-1]]  # after the last, the first
+        words = np.packbits(around, axis=-1, bitorder="little").view("<u8")
         differing = np.stack([_differing(words, lag, n_draws) for lag in lags])
         gained = runs[..., -1].astype(np.int64) - runs[..., 0]  # rises less falls
         switches = differing[0] - np.abs(gained)
