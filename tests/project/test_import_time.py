@@ -68,6 +68,14 @@ def test_a_question_loads_only_what_it_needs(statement):
     assert beyond(BUDGETS[statement], names_after(statement)) == []
 
 
+@pytest.mark.parametrize("statement", [LEARN, INFER], ids=["learn", "infer"])
+def test_exact_answers_need_no_special_functions(statement):
+    """SciPy's take a seventh of a second to load."""
+    loaded = names_after(statement)
+    assert "numba" in loaded
+    assert "scipy.special" not in loaded
+
+
 def test_the_budget_would_see_more():
     loaded = names_after(f"{INFER}; import doxa.inference.spins.chain, doxa.structure.cases.incomplete.sampler")
     found = beyond(BUDGETS[INFER], loaded)

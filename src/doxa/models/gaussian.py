@@ -26,7 +26,6 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, softmax
 
 from doxa.arrays import Floats
 from doxa.checks import check_generator, check_whole
@@ -455,6 +454,8 @@ def odds_probabilities(log_odds: LogOdds, at: tuple[NDArray[Any], ...], numbers:
     >>> odds_probabilities(LogOdds(np.zeros(1), np.array([[2.0]])), (), np.array([[0.0]])).tolist()
     [[0.5, 0.5]]
     """
+    from scipy.special import expit, softmax
+
     odds, slopes = log_odds.intercept[at], log_odds.coefficients[at]
     for j in range(numbers.shape[-1]):  # of many rows: a sum over the last axis would take ten times as long
         odds = odds + slopes[..., j] * numbers[..., None, j]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from doxa.arrays import Floats
 from doxa.structure.families.kind import FamilyKind, FamilyParameters, Stream
@@ -44,6 +43,8 @@ class DirichletFamily(FamilyParameters):
 
     def log_density(self, log_tables: Floats) -> Floats:
         """Log density (nats) of drawn tables, (n, n_configurations, n_states), given the one completion; shape (n,)."""
+        from scipy.special import gammaln
+
         weights = self.weights[0]
         constant = gammaln(weights.sum(axis=1)).sum() - gammaln(weights).sum()
         return np.asarray(constant + ((weights - 1.0) * log_tables).sum(axis=(1, 2)))
