@@ -282,40 +282,59 @@ def one_more(x):
     return x + 1
 """
 _CALLER = """
-import sys
 from doxa._jit import compiled
 from doxa.callee import one_more
 
 @compiled
 def twice(x):
     return 2 * one_more(x)
-
-if __name__ == "__main__":
-    print(twice(int(sys.argv[1])), "from", "disk" if twice.stats.cache_hits else "source")
 """
 
 
-@pytest.mark.parametrize("is_watched", [True, False])
-def test_machine_code_of_another_state_of_our_files_is_not_taken(is_watched, tmp_path):
-    """Without the watch, after a change in another file, Numba takes the caller's old code from the disk."""
+_ASK = "from doxa.caller import twice; print(twice(10), 'from', 'disk' if twice.stats.cache_hits else 'source')"
+
+
+@pytest.fixture
+def package(tmp_path):
+    """A copy of doxa with a compiled function that calls one of another file; and what says where its code is from."""
     package = tmp_path / "doxa"
     shutil.copytree(Path(doxa.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "callee.py").write_text(_CALLEE)
     (package / "caller.py").write_text(_CALLER)
-    if not is_watched:
-        with (package / "_jit.py").open("a") as file:
-            file.write("\n\ndef _state_of_our_files():\n    return 0, 0\n")
     environment = os.environ | {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
     def ask():
-        command = [sys.executable, "-m", "doxa.caller", "10"]
+        command = [sys.executable, "-c", _ASK]
         done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True, cwd=tmp_path)
         return done.stdout.split()
 
-    (package / "callee.py").write_text(_CALLEE)
+    return package, ask
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_machine_code_of_another_state_of_our_files_is_not_taken(is_watched, package):
+    """Without the watch, after a change in another file, Numba takes the caller's old code from the disk."""
+    folder, ask = package
+    if not is_watched:
+        with (folder / "_jit.py").open("a") as file:
+            file.write("\n\ndef _state_of_our_files():\n    return 0\n")
     assert ask() == ["22", "from", "source"]
     assert ask() == ["22", "from", "disk"]
-    (package / "callee.py").write_text(_CALLEE.replace("x + 1", "x + 5"))
+    (folder / "callee.py").write_text(_CALLEE.replace("x + 1", "x + 5"))
     assert ask() == (["30", "from", "source"] if is_watched else ["22", "from", "disk"])
+
+
+@pytest.mark.parametrize("dates_count", [False, True])
+def test_the_same_files_installed_again_find_their_machine_code(dates_count, package):
+    """Else nodes of a cluster that share a folder would compile in turn for ever, each installed at its own time."""
+    folder, ask = package
+    if dates_count:
+        with (folder / "_jit.py").open("a") as file:
+            file.write("\n\ndef _state_of_our_files():\n    return Path(__file__).stat().st_mtime_ns\n")
+    assert ask() == ["22", "from", "source"]
+    for path in folder.rglob("*.py"):
+        os.utime(path, (1e9, 1e9))
+    assert ask() == ["22", "from", "source" if dates_count else "disk"]
 
 
 def test_code_on_the_disk_is_loaded_without_what_makes_code(tmp_path):

@@ -28,6 +28,7 @@ What is not done of all that Numba does by itself (more of it in `doxa._compiler
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -123,7 +124,8 @@ def keep_for_this_state(cache: Any) -> None:
     """Have machine code on the disk taken only if all our files are as they were when it was written, and at once."""
     cache.__class__ = _Cache
     index = cache._cache_file
-    index._source_stamp = (index._source_stamp, *_state_of_our_files())
+    ours = cache._py_func.__module__.startswith("doxa.")
+    index._source_stamp = _state_of_our_files() if ours else (index._source_stamp, _state_of_our_files())
     index.__class__ = _Index
 
 
@@ -148,10 +150,13 @@ class _Index(IndexDataCacheFile):  # type: ignore[misc]
 
 
 @functools.cache
-def _state_of_our_files() -> tuple[int, int]:
-    """Sums of their times and sizes, which any update changes."""
-    found = [path.stat() for path in Path(__file__).parent.rglob("*.py")]
-    return sum(one.st_mtime_ns for one in found), sum(one.st_size for one in found)
+def _state_of_our_files() -> str:
+    """A digest of what is in them: any update changes it; the same files installed again, with other dates, do not."""
+    digest, folder = hashlib.blake2b(digest_size=16), Path(__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(f"{path.relative_to(folder).as_posix()} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 @intrinsic  # type: ignore[untyped-decorator]
