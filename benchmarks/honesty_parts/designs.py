@@ -15,7 +15,17 @@ from honesty_parts.tables import as_table, random_network_rows
 @kind("learn", share=2)
 def experiments(rng: np.random.Generator, small: bool) -> Question:
     """Rows in which columns were set: equivalent graphs are told apart, some by a few rows only."""
-    n, n_rows = int(rng.integers(4, 6 if small else 10)), int(rng.integers(30, 400))
+    return _with_columns_set(rng, int(rng.integers(4, 6 if small else 10)))
+
+
+@kind("learn")
+def wide_experiments(rng: np.random.Generator, small: bool) -> Question:
+    """The same among more columns: modes below the best are looked for by a search, no more by all sets of columns."""
+    return _with_columns_set(rng, int(rng.integers(4, 6) if small else rng.integers(16, 18)))
+
+
+def _with_columns_set(rng: np.random.Generator, n: int) -> Question:
+    n_rows = int(rng.integers(30, 400))
     if rng.random() < 0.5:
         n_states = rng.integers(2, 4, n)
         table = as_table(random_network_rows(rng, n_rows, n_states, concentration=0.5), n_states)

@@ -101,8 +101,15 @@ def test_no_verdict_vouches_for_a_wrong_number(records):
 def test_a_mode_of_one_graph_in_a_hundred_is_not_missed(monkeypatch):
     """Interventions in 43 of 388 rows: seven arcs may be the other way round, and no chain comes to such a graph."""
     assert not examine("experiments", 5100012, most_seconds=0.0).false
-    monkeypatch.setattr(audit, "_missed_with_edge", lambda *_: None)
+    look, audits = audit._missed_with_edge, []
+    monkeypatch.setattr(audit, "_missed_with_edge", lambda *run: audits.append(run))
     assert examine("experiments", 5100012, most_seconds=0.0).false
+    (run,) = audits
+    assert look(*run).why.endswith("they have missed a mode")
+    monkeypatch.setattr(audit, "takes_all_orders", lambda _: False)  # as of more nodes than fifteen
+    assert look(*run).why.endswith("they have missed a mode")
+    monkeypatch.setattr(audit, "nearby_optima", lambda *_, **__: [])
+    assert look(*run) is None
 
 
 def test_nearly_all_runs_vouch_for_their_numbers(records):

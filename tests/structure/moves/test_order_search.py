@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -14,8 +14,9 @@ from doxa.structure.exact.enumeration import enumerate_posterior
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.families.score_table import build_score_table
 from doxa.structure.limits import capped, make_limits
+from doxa.structure.moves.best_graph import best_of_all, heaviest_within
 from doxa.structure.moves.listing import parent_sets
-from doxa.structure.moves.order_search import search_orders, with_large_family
+from doxa.structure.moves.order_search import nearby_optima, search_orders, with_large_family
 from doxa.structure.moves.parent_sets import no_parent_sets, scaled
 from doxa.structure.moves.starts import smallest_graph
 from support.tables import skewed_table
@@ -95,6 +96,48 @@ def test_required_chains_without_a_graph_to_start_from_may_have_no_order():
     found = search_orders(table, np.random.default_rng(0), [smallest_graph(limits)])
     assert is_within(found.rows, limits)
     assert search_orders(no_parent_sets(4, 1), np.random.default_rng(0)) is None
+
+
+def optima_of_all_orders(lists):
+    """Graphs of the orders that no insertion betters, with their scores, by going through all orders."""
+    n = len(lists.first) - 1
+    weight, number = heaviest_within(lists)
+
+    def graph(order):
+        adjacency = np.zeros((n, n), dtype=bool)
+        for place, node in enumerate(order):
+            before = sum(1 << other for other in order[:place])
+            adjacency[:, node] = int(lists.sets[number[node, before], 0]) >> np.arange(n) & 1
+        return pack_rows(adjacency).tobytes()
+
+    score = {
+        order: sum(weight[node, sum(1 << other for other in order[:place])] for place, node in enumerate(order))
+        for order in permutations(range(n))
+    }
+
+    def betters(order):
+        for node in order:
+            others = tuple(other for other in order if other != node)
+            yield from (score[(*others[:place], node, *others[place:])] for place in range(n))
+
+    return {graph(order): own for order, own in score.items() if max(betters(order)) <= own + 1e-9}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_all_graphs_that_no_insertion_betters_are_met_near_the_best(seed):
+    scores, limits = FamilyScores(skewed_table(5, 300, seed=seed)), capped([4] * 5)
+    lists = parent_sets(scores, limits, 1.0)
+    best, expected = best_of_all(lists), optima_of_all_orders(lists)
+    found = nearby_optima(lists, np.random.default_rng(1), [best.rows], looks=10**6)
+    met = {one.rows.tobytes(): one.log_score for one in found}
+    assert len(met) == len(found)
+    assert max(met.values()) == pytest.approx(best.log_score)
+    assert {rows: met[rows] for rows in expected} == pytest.approx(expected)
+    for one in found:
+        assert one.log_score == pytest.approx(float(local_weights(scores, one.rows[None]).sum()), abs=1e-9)
+        assert is_within(one.rows, limits)
+    few = nearby_optima(lists, np.random.default_rng(1), [best.rows], looks=1)
+    assert len(few) <= 1
 
 
 # --- large parent sets -----------------------------------------------------------------------------------------------

@@ -46,6 +46,7 @@ from doxa.structure.moves.starts import random_order
 
 __all__ = [
     "FoundGraph",
+    "nearby_optima",
     "search_orders",
     "with_large_family",
 ]
@@ -123,6 +124,43 @@ def search_orders(
     rows = np.zeros((n, n_words(n)), dtype=np.uint64)
     score = _graph_of(table, best, links.avoid, rows)
     return FoundGraph(rows, float(score)) if score > -np.inf else None
+
+
+def nearby_optima(
+    table: ParentSets, rng: np.random.Generator, graphs: Iterable[NDArray[np.uint64]], *, looks: int
+) -> list[FoundGraph]:
+    """Graphs of orders that no insertion betters, reached from those of given graphs by exchanging a few linked nodes.
+
+    Where modes differ in parts of the columns, a random order has many parts wrong at once, one near a best graph few.
+
+    Parameters
+    ----------
+    table : ParentSets
+        Lists of parent sets with their weights; their work space is used.
+    rng : numpy.random.Generator
+    graphs : iterable of ndarray of uint64, each of shape (n_nodes, n_words)
+        Adjacency rows.
+    looks : int
+        Looks at blocks of 64 listed sets after which no further order is tried.
+
+    Returns
+    -------
+    list of FoundGraph
+        Each graph once, as it was met.
+    """
+    n = len(table.first) - 1
+    links = _links(table)
+    orders = [random_order(rng, unpack_rows(rows, n)) for rows in graphs]
+    order, found = np.empty(n, dtype=np.int64), dict[bytes, FoundGraph]()
+    for k in range(_KICKS_A_NODE * n):
+        if links.looks[0] >= looks:
+            break
+        _improved(table, links, orders[k % len(orders)], order, order[:0], (1, looks), rng)
+        rows = np.zeros((n, n_words(n)), dtype=np.uint64)
+        score = float(_graph_of(table, order, links.avoid, rows))
+        if score > -np.inf:
+            found.setdefault(rows.tobytes(), FoundGraph(rows, score))
+    return list(found.values())
 
 
 def _links(table: ParentSets) -> _Links:

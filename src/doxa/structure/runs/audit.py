@@ -8,9 +8,10 @@ downwards looks, for each node, for one outside them.  The best graph of a poste
 in a sample, so a better one alone is no finding: a chain is started there, and where it comes to graphs that score as
 the sampled ones do, and the sample has graphs like those, nothing was missed.
 
-A mode of one graph in a hundred scores less than the best.  Of few nodes and a complete table, the best graph with each
-edge is known, and so which edges the sample has much too rarely by what it scores.  A chain that has to keep such an
-edge cannot leave its mode; by its draws and those of the sample, all graphs with the edge and all graphs are summed
+A mode of one graph in a hundred scores less than the best.  In a complete table of few nodes the best graph with each
+edge is known; of more nodes, graphs are met that no insertion in their order betters.  So it is seen which edges the
+sample has much too rarely for what the best graph with them scores.  A chain that has to keep such an edge cannot leave
+its mode; by its draws and those of the sample, all graphs with the edge and all graphs are summed
 (`doxa.structure.exact.order_sums`), and the ratio of the sums is the probability that the edge should have.
 
 Where cells are missing, graphs are compared on completions: those at which the chains stand.
@@ -34,6 +35,7 @@ from doxa.estimates.estimate import Estimate
 from doxa.estimates.indicators import diagnose_words
 from doxa.estimates.stopping import Audit
 from doxa.estimates.trace import Trace
+from doxa.models.bits import unpack_rows
 from doxa.sampling.driver import Finding
 from doxa.sampling.runner import Sampler
 from doxa.structure.families.cache import FamilyScores, local_weights
@@ -48,7 +50,7 @@ from doxa.structure.moves.best_graph import (
     takes_all_orders,
 )
 from doxa.structure.moves.listing import lists_are_complete, parent_sets, score_table
-from doxa.structure.moves.order_search import with_large_family
+from doxa.structure.moves.order_search import nearby_optima, with_large_family
 from doxa.structure.moves.parent_sets import ParentSets
 from doxa.structure.moves.sampler import StructureSampler, steps_to_mix
 from doxa.structure.posterior.relations import bit_totals
@@ -66,7 +68,7 @@ _EDGE = 0.5  # by which an edge's frequency differs where the chain is in graphs
 _ALIKE = 0.8  # of those edges, how many a sampled graph has as the chain has them, if it is of that kind
 _FAR_BELOW = -7.0  # nats under the sample: a mode with a thousandth of its probability
 _RARE = 0.005  # frequency of an edge that may be of a mode that was missed
-_OFF, _ERRORS = 0.005, 5.0  # by how much, and by how many Monte Carlo errors, it is then too low
+_OFF, _ERRORS = 0.005, 3.0  # by how much, and by how many Monte Carlo errors, it is then too low
 _MOST_EDGES = 3  # for which sums are made
 _SURE = 2.0  # standard errors of a sum that are allowed for
 
@@ -209,8 +211,6 @@ def _gains(scores: FamilyScores, graphs: Sequence[NDArray[np.uint64]], known: fl
 
 def _missed_with_edge(scores: FamilyScores, limits: Limits, trace: Trace, steps: int) -> Missed | None:
     """A mode of graphs with an edge that is much rarer in the sample than it should be."""
-    if not takes_all_orders(scores.n_nodes):
-        return None
     from doxa.structure.exact.order_sums import log_sum_by_bridge  # compiled where there is such an edge
 
     rng, names = np.random.default_rng(_SEED), scores.table.names
@@ -218,7 +218,13 @@ def _missed_with_edge(scores: FamilyScores, limits: Limits, trace: Trace, steps:
     edges = diagnose_words(sampled, scores.n_nodes)
     share, least = edges.probability, edges.probability + np.maximum(_OFF, _ERRORS * cautious_error(edges))
     whole: Estimate | None = None
-    for (i, j), rows in _too_rare(table, float(trace["log_score"].max()), share, least):
+    best = [trace["rows"][chain, draw] for chain, draw in enumerate(trace["log_score"].argmax(axis=1))]
+    known = float(trace["log_score"].max())
+    if takes_all_orders(scores.n_nodes):
+        with_edges = _of_all_orders(table, known)
+    else:
+        with_edges = _of_nearby_orders(table, known, best, rng, steps)
+    for (i, j), rows in _too_rare(with_edges, share, least):
         kept = _keeping(scores, limits, i, j)
         sampler = _looking(scores, kept)
         draws = _late(sampler, rows, _n_draws(steps, sampler.thin))["rows"]
@@ -237,26 +243,56 @@ def _missed_with_edge(scores: FamilyScores, limits: Limits, trace: Trace, steps:
     return None
 
 
+class _WithEdges(NamedTuple):
+    """For every edge the best graph that has it."""
+
+    log_ratio: NDArray[np.float64]  # (n_nodes, n_nodes): nats from the best sampled graph; minus infinity for none
+    graph: Callable[[int, int], NDArray[np.uint64] | None]
+
+
+def _of_all_orders(table: ParentSets, known: float) -> _WithEdges:
+    """Of few nodes: the best of all."""
+    heaviest = heaviest_within(table)
+
+    def graph(i: int, j: int) -> NDArray[np.uint64] | None:
+        one = best_of_all(table, (i, j), heaviest)
+        return None if one is None else one.rows
+
+    return _WithEdges(best_scores_with_edges(table, heaviest) - known, graph)
+
+
+def _of_nearby_orders(
+    table: ParentSets, known: float, graphs: Sequence[NDArray[np.uint64]], rng: np.random.Generator, looks: int
+) -> _WithEdges:
+    """Of more nodes: the best that are met from the sample's best graphs."""
+    n = len(table.first) - 1
+    log_ratio, which = np.full((n, n), -np.inf), np.zeros((n, n), dtype=np.int64)
+    met = nearby_optima(table, rng, graphs, looks=looks)
+    for k, one in enumerate(met):
+        better = unpack_rows(one.rows, n) & (one.log_score - known > log_ratio)
+        log_ratio[better], which[better] = one.log_score - known, k
+    return _WithEdges(log_ratio, lambda i, j: met[which[i, j]].rows)
+
+
 def _too_rare(
-    table: ParentSets, known: float, share: NDArray[np.float64], least: NDArray[np.float64]
+    with_edges: _WithEdges, share: NDArray[np.float64], least: NDArray[np.float64]
 ) -> Iterator[tuple[tuple[int, int], NDArray[np.uint64]]]:
     """Edges in few sampled graphs, though the best graph with one scores as if at the ``least`` share should have it;
     and that graph.  At most three, those that are most out of proportion first, no two in the same graph.
     """
-    heaviest = heaviest_within(table)
-    expected = np.exp(np.minimum(best_scores_with_edges(table, heaviest) - known, 0.0))
+    expected = np.exp(np.minimum(with_edges.log_ratio, 0.0))
     expected[share > _RARE] = 0.0
     found: list[NDArray[np.uint64]] = []
     for at in np.argsort(-expected / least, axis=None, kind="stable").tolist():
         i, j = divmod(at, len(share))
         if expected[i, j] < least[i, j] or len(found) == _MOST_EDGES:
             return
-        if any(rows[i, 0] >> np.uint64(j) & np.uint64(1) for rows in found):
+        if any(rows[i, j >> 6] >> np.uint64(j & 63) & np.uint64(1) for rows in found):
             continue
-        one = best_of_all(table, (i, j), heaviest)
-        if one is not None:
-            found.append(one.rows)
-            yield (i, j), one.rows
+        rows = with_edges.graph(i, j)
+        if rows is not None:
+            found.append(rows)
+            yield (i, j), rows
 
 
 def _keeping(scores: FamilyScores, limits: Limits, i: int, j: int) -> Limits:
