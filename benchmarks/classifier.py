@@ -131,7 +131,7 @@ def best(model: BeliefNetworkClassifier, B: Any) -> Any:
         workers=1,
     )
     kept = model._members
-    model._members = [kept[0]._replace(chances=ClassProbabilities(draw_networks(alone, table, model.networks)))]
+    model._members = [kept[0]._replace(probabilities=ClassProbabilities(draw_networks(alone, table, model.networks)))]
     chances = model.predict_proba(B)
     model._members = kept
     return chances
@@ -150,7 +150,7 @@ def bayes(A: Any, a: Any, B: Any) -> Any:
 
 def others(A: Any, a: Any, B: Any) -> dict[str, Any]:
     if A.dtype == object:
-        A, B = (np.where(np.equal(X, None), "missing", X) for X in (A, B))
+        A, B = (np.where(np.equal(X, None), "missing", X) for X in (A, B))  # type: ignore[call-overload]
         ready: Any = OneHotEncoder(handle_unknown="ignore")
     else:
         ready = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
@@ -229,7 +229,9 @@ def speed() -> None:
         begin = time.process_time()
         model.predict_proba(rows)
         used = time.process_time() - begin
-        different = len(model._members[0].chances._one_of)
+        known = model._members[0].probabilities
+        assert known is not None  # no column holds numbers
+        different = len(known._networks.family)
         print(f"{blank:.0%} blanked: {used:.2f} s, {different} different networks", flush=True)
 
 

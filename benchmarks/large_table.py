@@ -30,6 +30,7 @@ start, cpu = time.perf_counter(), time.process_time()
 import doxa.data.duck
 from doxa.data import read_table
 from doxa.data.large import open_source
+def brief(found): return repr(found).splitlines()[0]
 """
 _END = """
 used = resource.getrusage(resource.RUSAGE_SELF)
@@ -49,7 +50,7 @@ said = repr(read_table(polars.scan_parquet(sys.argv[1])))
 import doxa
 doxa.data.duck._LARGE_ROWS = 0
 posterior = doxa.learn(sys.argv[1], seed=1)
-said = f"{posterior!r}, {posterior.table!r}, {len(posterior.query('column 3', given={'column 0': 'yes'}))} answers"
+said = f"{brief(posterior)}, {posterior.table!r}, {len(posterior.query('column 3', given={'column 0': 'yes'}))} answers"
 """,
     "count_sets: all sets of up to 4 columns": """
 with open_source(sys.argv[1]) as counted:
@@ -75,7 +76,7 @@ doxa.data.duck._LARGE_ROWS = 0
 whole = OutOfCoreSource.try_table
 OutOfCoreSource.try_table = lambda self: whole(self, min(2**23, self.n_rows // 3))
 posterior = doxa.learn(sys.argv[1], max_parents=2, draws=300, warmup=300, seed=1)
-said = f"{posterior!r}, {posterior.table!r}, converged: {posterior.converged}"
+said = f"{brief(posterior)}, {posterior.table!r}, converged: {posterior.converged}"
 """,
 }
 _NUMBER_TASKS = {
@@ -84,7 +85,7 @@ import doxa
 doxa.data.duck._LARGE_ROWS = 0
 posterior = doxa.learn(sys.argv[1], seed=1)
 effect = posterior.effect("column 0", "number 7")
-said = f"{posterior!r}, {posterior.table!r}, {posterior.table.n_distinct} rows made, effect {effect.value:.4f}"
+said = f"{brief(posterior)}, {posterior.table!r}, {posterior.table.n_distinct} rows made, effect {effect.value:.4f}"
 """,
 }
 _LAZY_TASK = """

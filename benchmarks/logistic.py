@@ -1,7 +1,7 @@
 """Fits of logistic networks: effective draws a second beside NUTS, acceptance, first draws, scale, modes, missing
 cells.
 
-    python benchmarks/logistic.py [fit | ess | acceptance | first | rows | wide | modes | missing cells | all]
+    python benchmarks/logistic.py [fit | ess | acceptance | first | rows | wide | modes | missing_cells | all]
 
 One core and CPU seconds unless said; medians, and the worst, of BENCH_SEEDS (5) seeds.  Goals stand beside the figures.
 
@@ -16,7 +16,7 @@ One core and CPU seconds unless said; medians, and the worst, of BENCH_SEEDS (5)
 ``rows``        a million rows, ten binary parents: fit and 1000 effective draws.
 ``wide``        a thousand parents, ten thousand rows: fit, memory, acceptance.
 ``modes``       mass of the minor mode of a network with a hidden parent, against a grid.
-``missing_cells``       effective draws a second, eight parents, 500 rows, a tenth of the cells missing.
+``missing_cells`` effective draws a second, eight parents, 500 rows, a tenth of the cells missing.
 """
 
 # ruff: noqa: E402 (threads are limited before NumPy is imported)

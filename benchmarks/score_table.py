@@ -1,4 +1,4 @@
-"""FamilyKind tables: time, memory and what is kept.  One core, CPU seconds, kernels compiled beforehand.
+"""Score tables: time, memory and what is kept.  One core, CPU seconds, kernels compiled beforehand.
 
     python benchmarks/score_table.py [networks | random | kept | threads]
 

@@ -28,6 +28,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
+from doxa._call_at import settled
 from doxa.data import Table
 from doxa.models.bits import unpack_rows
 from doxa.structure import K2, Auto, BDeu, SingleEdge, Tempered
@@ -38,9 +39,10 @@ from doxa.structure.cases.incomplete.cells_sampler import observed_cells, refere
 from doxa.structure.cases.incomplete.joint_proposals import JointProposals
 from doxa.structure.cases.incomplete.missing_cells import put_cells
 from doxa.structure.cases.incomplete.sampler import CollapsedChain
+from doxa.structure.families.cache import local_scores
 from doxa.structure.graph import working_graph
 from doxa.structure.limits import make_limits
-from doxa.structure.moves.changes import accepts, local_scores
+from doxa.structure.moves.changes import accepts
 from support.networks import load_network
 
 WARM_UP = 40  # turns of the sampler itself, before each device's own time
@@ -90,14 +92,19 @@ def sweep_cost(table: Table) -> dict[str, float]:
     cells = milliseconds(lambda: chain.redraw_cells(1, rng))
     joint = milliseconds(lambda: joint_proposals.run(n_joint, chain.graph[1], chain.completion, rng))
     weigh = milliseconds(chain.score_afresh)
-    move = milliseconds(lambda: (chain.score_afresh(), chain.move_graph(steps, rng))) - weigh
+
+    def turn() -> None:
+        chain.score_afresh()
+        chain.move_graph(steps, rng)
+
+    move = milliseconds(turn) - weigh
     return {"lists, s": making, "sets": lists.n_sets, "cells": cells, "joint": joint, "weigh": weigh, "move": move}
 
 
 def cost() -> None:
     full = load_network("alarm").sample(100_000, 1)
     parts = "  cells  joint  weigh   move    sum, ms"
-    print(f"{'rows':>6s} {'columns':>7s} {'missing_cells':>6s} {'sets':>6s} {'lists, s':>8s} {parts}")
+    print(f"{'rows':>6s} {'columns':>7s} {'missing':>7s} {'sets':>6s} {'lists, s':>8s} {parts}")
     cases = [(1000, 37, 0.1), (1000, 37, 0.01), (1000, 37, 0.03), (1000, 37, 0.3), (1000, 10, 0.1), (1000, 20, 0.1)]
     cases += [(300, 37, 0.1), (3000, 37, 0.1), (10_000, 37, 0.01), (100_000, 37, 0.001)]
     for n_rows, n_columns, share in cases:
@@ -105,7 +112,7 @@ def cost() -> None:
         found = sweep_cost(table)
         total = found["cells"] + found["joint"] + found["weigh"] + found["move"]
         print(
-            f"{n_rows:6d} {n_columns:7d} {table.n_missing:6d} {found['sets']:6.0f} {found['lists, s']:8.1f} "
+            f"{n_rows:6d} {n_columns:7d} {table.n_missing:7d} {found['sets']:6.0f} {found['lists, s']:8.1f} "
             f"{found['cells']:7.1f}{found['joint']:7.1f}{found['weigh']:7.1f}{found['move']:7.1f}{total:8.1f}",
             flush=True,
         )
@@ -129,26 +136,27 @@ class Frozen(CollapsedChain):
         weights, words = [], np.zeros_like(lists.sets[0])
         for cells in frozen[::-1]:  # the first last: other families are scored on it
             put_cells(self.frozen.completion, data.missing_cells, cells)
-            weigh_lists(self.frozen.completion, self.frozen.scoring, lists, words, self.moves.weight)
+            scoring = self.frozen.scoring
+            settled(weigh_lists, scoring.address)(self.frozen.completion, scoring, lists, words, self.moves.weight)
             weights.append(self.moves.weight.copy())
         mean = np.mean(weights, axis=0)
         arrange(self.frozen.moves.layout, lists, mean)
-        fill_cache(lists, mean, words, self.frozen.moves.cache.arrays)
+        settled(fill_cache)(lists, mean, words, self.frozen.moves.cache.arrays)
+        self.frozen.is_scored = True  # else its first move would weigh the lists on the last completion alone
 
     def frozen_steps(self, number: int, rng: np.random.Generator) -> None:
-        self.moves.cache.scores[:] = np.nan
-        self.moves.cache.used[:] = self.moves.cache.statistics[:] = 0
-        local_scores(self.graph, self.moves.cache.arrays, self.scoring, self.local)
+        self.moves.cache.forget()
+        score(self, self.graph)
         frozen = self.frozen
         frozen.graph = working_graph(self.graph[1])
-        local_scores(frozen.graph, frozen.moves.cache.arrays, frozen.scoring, frozen.local)
+        score(frozen, frozen.graph)
         now, then = self.local.sum(), frozen.local.sum()
         standing = self.graph[1].copy()
         for _ in range(number):
             frozen.move_graph(self.length, rng)
             while self.moves.cache.wants_to_grow and self.moves.cache.can_grow:
                 self.moves.cache.grow()
-            local_scores(frozen.graph, self.moves.cache.arrays, self.scoring, self.local)
+            score(self, frozen.graph)
             after, after_then = self.local.sum(), frozen.local.sum()
             self.offered += 1
             if accepts(rng, (after - after_then) - (now - then)):
@@ -157,11 +165,17 @@ class Frozen(CollapsedChain):
                 standing = frozen.graph[1].copy()
             else:
                 frozen.graph = working_graph(standing)
-                local_scores(frozen.graph, frozen.moves.cache.arrays, frozen.scoring, frozen.local)
+                score(frozen, frozen.graph)
         self.graph = working_graph(standing)
 
 
-DEVICES = {
+def score(chain: CollapsedChain, graph: Any) -> None:
+    """Let a chain score the families of a graph, on its completion or as it has them stored."""
+    scoring = chain.scoring
+    settled(local_scores, scoring.address)(graph[0], chain.moves.cache.arrays, scoring, chain.local)
+
+
+DEVICES: dict[str, dict[str, Any]] = {
     "as it is: cells, changes with cells": {"steps": 6845, "sweeps": 1, "joint_proposals": 740},
     "three times as many changes with cells": {"steps": 6845, "sweeps": 1, "joint_proposals": 2220},
     "no changes with cells": {"steps": 6845, "sweeps": 1},
@@ -187,7 +201,7 @@ TEMPERED = ["as it is: cells, changes with cells", "no changes with cells", *lis
 
 def chains_of(name: str, data: IncompleteData, limits: Any) -> tuple[list[Any], str]:
     """Draws of the graph, turn by turn, of four chains that had the same time each, after the same warm-up."""
-    device: dict[str, Any] = dict(DEVICES[name])
+    device = DEVICES[name]
     move = device.get("move", Auto())
     sampler = IncompleteSampler(data, limits, move)
     shared, completions = shared_lists(data, limits, 4, sampler.keep_within)
@@ -248,7 +262,7 @@ def tempered_draws(device: dict[str, Any], data: IncompleteData, limits: Any, st
 def devices(names: list[str]) -> None:
     table = blanked(load_network("alarm").sample(1000, 1), 0.1, 2)
     data, limits = IncompleteData(table), make_limits(table.names)
-    print(f"{SECONDS:.0f} CPU s a chain; four chains, after {WARM_UP} turns of the first device")
+    print(f"{SECONDS:g} CPU s a chain; four chains, after {WARM_UP} turns of the first device")
     print(f"{'':36s}  turns  worst gap  root mean square  edges apart by over .05")
     for name in names or list(DEVICES):
         found, note = chains_of(name, data, limits)

@@ -1,6 +1,6 @@
 """Logistic families: new families a second on one core, how well they are known, and what that leaves of edges.
 
-    python benchmarks/structure_parts/logistic_scores.py [rate | kinds | errors | edges | lists | missing cells]
+    python benchmarks/structure_parts/logistic_scores.py [rate | kinds | errors | edges | lists | missing_cells]
 
 ``rate``    families a CPU second, counting included, kernels compiled beforehand; the goal is 2000 at 1000 rows and 3
             parents.  ``network`` rows are collapsed records of a random network, ``distinct`` rows are all different.
@@ -18,12 +18,15 @@ from __future__ import annotations
 
 import sys
 import time
+from dataclasses import replace
 from math import comb
 from pathlib import Path
 
 import numpy as np
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2] / "tests" / part) for part in (".", "structure/logistic")]
+sys.path[:0] = [
+    str(Path(__file__).resolve().parents[2] / "tests" / part) for part in (".", "structure/families/logistic")
+]
 
 from logistic_score_cases import KINDS, binary_table, random_codes
 
@@ -217,7 +220,9 @@ def missing_cells() -> None:
             seconds, (made, taken) = time.process_time() - begin, chain.blocks_done
             print(f"{name}: sweep in blocks of {block}: {1e3 * seconds:.0f} ms, {taken}/{made} accepted", flush=True)
         for joint_proposal in (1, 3, 10):
-            chain.joint_proposal, begin, chain.graphs_done[:] = joint_proposal, time.process_time(), 0
+            chain = ScoredChain(replace(sampler, joint_proposal=joint_proposal), state)
+            chain.move_graph(joint_proposal, rng)  # makes its lists
+            begin, chain.graphs_done[:] = time.process_time(), 0
             chain.move_graph(n * n, rng)
             seconds, (made, taken) = time.process_time() - begin, chain.graphs_done
             print(
