@@ -87,6 +87,12 @@ PROCESSES = (
 )
 
 
+def share(limits, truth):
+    """Share of runs whose interval holds the truth."""
+    lower, upper = limits
+    return covered(lower, upper, truth)
+
+
 def study(rng, simulate, draws, runs):
     """Coverages and shares of verdicts over ``runs`` runs, in blocks."""
     hits = {"ours": 0.0, "cannot": 0.0, "unconverged": 0.0, "two": 0.0, "between": 0.0, "ess": [], "never": 0.0}
@@ -110,11 +116,11 @@ def study(rng, simulate, draws, runs):
         hits["cannot"] += (~told).sum()
         hits["never"] += (result.switches == 0).sum()
         hits["unconverged"] += (status == Status.UNCONVERGED).sum()
-        hits["two"] += block * covered(*two_state_alone(rng, x), p)
-        hits["between"] += block * covered(*between_chains_alone(x), p)
+        hits["two"] += block * share(two_state_alone(rng, x), p)
+        hits["between"] += block * share(between_chains_alone(x), p)
         if done == 0:
             few = min(block, 1000)
-            hits["ess"] = covered(*plain_ess(x, few), p[:few])
+            hits["ess"] = share(plain_ess(x, few), p[:few])
         errors, scale = errors + ((result.probability - p) ** 2).sum(), scale + ((p * (1 - p)) ** 2).sum()
         done += block
     told = runs - hits["cannot"]

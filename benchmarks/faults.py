@@ -38,6 +38,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import joblib
@@ -128,7 +129,7 @@ def fail(count: Count, folder: Path, n_failures: int, rng: np.random.Generator) 
             before, real = toy.contents(path), run._connection
             for statement in range(1, _STATEMENTS):
                 code = _CODES[int(rng.integers(len(_CODES)))]
-                run._connection = Failing(real, statement, code)  # type: ignore[assignment]
+                run._connection = Failing(real, statement, code)
                 try:
                     toy.go_on(run, until=5)
                     said = "no error"
@@ -220,7 +221,7 @@ def others(count: Count, folder: Path, n_trials: int, rng: np.random.Generator) 
         with patch.object(lease, "_lock", side_effect=OSError(code, os.strerror(code))):
             refused(count, "file system without locks", lambda: open_writer(path).close(), RunFileError)
             new = folder / f"unlocked{trial}.doxa"
-            refused(count, "file system without locks", lambda new=new: create_run(new, toy.HEADER), RunFileError)
+            refused(count, "file system without locks", partial(create_run, new, toy.HEADER), RunFileError)
         count.check(
             "file system without locks", not new.exists() and toy.contents(path) == before, "something was written"
         )
@@ -234,13 +235,13 @@ def others(count: Count, folder: Path, n_trials: int, rng: np.random.Generator) 
         with create_run(gone / "run.doxa", toy.HEADER) as run:
             toy.go_on(run, until=int(rng.integers(1, 4)))
             shutil.rmtree(gone)
-            refused(count, "vanishing folder", lambda run=run: toy.go_on(run, until=6), RunFileError)
+            refused(count, "vanishing folder", partial(toy.go_on, run, until=6), RunFileError)
     whole = folder / "whole5.doxa"
     toy.run(whole)
     expected = toy.contents(whole)
     for trial in range(n_trials):
         late = folder / f"clock{trial}.doxa"
-        jumps = {name: partial(_jumping, getattr(time, name), rng) for name in ("time", "time_ns")}
+        jumps: dict[str, Any] = {name: partial(_jumping, getattr(time, name), rng) for name in ("time", "time_ns")}
         with patch.multiple(time, **jumps):
             for until in (1, 4, toy.ROUNDS):
                 toy.run(late, until)

@@ -78,21 +78,21 @@ def ask(question: str) -> str:
         parents = {node: [a for a, b in asia if b == node] for node in nodes}
         tables = {node: np.broadcast_to([0.7, 0.3], (2,) * len(parents[node]) + (2,)) for node in nodes}
         states = {node: ["no", "yes"] for node in nodes}
-        network = doxa.CategoricalNetwork(doxa.Dag.from_edges(asia), tables, states)
-        return doxa.infer(network, "lung", given={"xray": "yes"}).verdict
+        known = doxa.CategoricalNetwork(doxa.Dag.from_edges(asia), tables, states)
+        return doxa.infer(known, "lung", given={"xray": "yes"}).verdict
     if question in ("mixed", "missing_mixed", "additive"):
         frame = mixed_frame(1000)
         if question == "missing_mixed":
             frame = frame.mask(np.random.default_rng(1).random(frame.shape) < 0.1)
         family = "additive" if question == "additive" else None
         return doxa.learn(frame, family=family, seed=1, progress=False).verdict
-    tables = {
+    makers = {
         "learn8": lambda: random_table(8, 1000),
         "learn20": lambda: random_table(20, 1000),
         "missing8": lambda: random_table(8, 1000, 0.1),
         "votes": lambda: doxa.datasets.load("house_votes"),
     }
-    return doxa.learn(tables[question](), seed=1, progress=False).verdict
+    return doxa.learn(makers[question](), seed=1, progress=False).verdict
 
 
 def watch(question: str) -> dict[str, Any]:

@@ -68,7 +68,8 @@ def sampled() -> Iterator[Figure]:
     yield from edges_of("20 columns", doxa.learn(random_table(20, 1000), seed=1, progress=False))
     missing_cells = doxa.learn(random_table(8, 1000, 0.1), seed=1, progress=False)
     yield from edges_of("8 columns, 10% missing", missing_cells)
-    for row in missing_cells.impute().head(20).itertuples():
+    cells: Any = missing_cells.impute().head(20)
+    for row in cells.itertuples():
         yield f"8 columns: row {row.row}, {row.column}={row.state}", row.probability, row.mcse
 
 
@@ -82,7 +83,8 @@ def fitted() -> Iterator[Figure]:
     }
     for label, (network, table) in cases.items():
         fit = doxa.fit(network, table, seed=1, progress=False)
-        for row in fit.summary().itertuples():
+        rows: Any = fit.summary().itertuples()
+        for row in rows:
             yield f"{label}: {row.node}: {row.coefficient}", row.mean, row.mcse
         yield figure(f"{label}: log P(D)", fit.log_marginal_likelihood)
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 import time
 from contextlib import closing
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -56,12 +57,12 @@ def store() -> None:
         commit(*arguments)
         commits.append(time.perf_counter() - begin)
 
-    RunWriter.commit = timed_commit  # type: ignore[method-assign]
+    RunWriter.commit = timed_commit
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / f"{pair}.doxa" for pair in range(PAIRS)]
         seconds = []
         for pair, path in enumerate(paths):
-            calls = [lambda: alarm(draws=12_000), lambda path=path: alarm(draws=12_000, store=path)]
+            calls = [partial(alarm, draws=12_000), partial(alarm, draws=12_000, store=path)]
             order = (0, 1) if pair % 2 == 0 else (1, 0)
             found = {which: timed(calls[which]) for which in order}
             seconds.append((found[0], found[1]))
@@ -110,7 +111,7 @@ def watch() -> None:
 
         return look
 
-    Runner.trace = timed_gather  # type: ignore[method-assign]
+    Runner.trace = timed_gather
     learning.missing, learning.has_settled = timed_look(learning.missing), timed_look(learning.has_settled)
     options = {"sampler": "single_edge", "seed": 1, "progress": False}
     doxa.learn(table, until=doxa.Until(max_draws=4), thin=10, **options)  # compiles

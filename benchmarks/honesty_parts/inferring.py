@@ -21,7 +21,7 @@ _UNDIRECTED = ("auto", "auto", "gibbs", "tempering")
 
 def inferred(title: str, network: Any, given: dict[str, str], method: str, seed: int) -> Question:
     """`doxa.infer`, kept from an exact answer; all states but the first of every variable that was not seen."""
-    options = {"exact_budget": 1} if method == "auto" else {}
+    options: dict[str, Any] = {"exact_budget": 1} if method == "auto" else {}
 
     def ask() -> Answer:
         found = doxa.infer(network, given=given, method=method, seed=seed, **options)

@@ -24,6 +24,7 @@ import subprocess
 import sys
 import time
 from statistics import median
+from typing import Any
 
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS"):
     os.environ.setdefault(_name, "1")
@@ -90,7 +91,7 @@ def ours() -> None:
         for kind in ("even", "uneven"):
             edges, couplings, fields = lattice(side, kind)
             model = IsingModel(edges, couplings, fields)
-            samplers = {
+            samplers: dict[str, Any] = {
                 "64 chains": IsingBitParallel(model),
                 "one chain, 64 sites at a time": IsingGrid(model, (side, side)),
                 "one chain, site by site, coloured": IsingGibbs(model),

@@ -11,6 +11,7 @@ import time
 import venv
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def cases(seed):
 def ess() -> None:
     python = nuts_python()
     print("draws of the slowest coefficient a CPU second: ours (and with the fit's own time), best NUTS, ratio")
-    results: dict[str, list[dict[str, float]]] = {}
+    results: dict[str, list[dict[str, Any]]] = {}
     for seed in range(SEEDS):
         for name, (make, *args) in cases(seed).items():
             problem = make(*args)

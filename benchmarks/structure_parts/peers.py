@@ -297,7 +297,8 @@ def compare(pythons: dict[str, str], name: str, cap: int | None, seconds: float,
         data = table.codes[table.row_index].astype(np.int32)
         assert (table.n_states == table.codes.max(axis=0) + 1).all()  # they know only the states that they see
     limits = caps(table, cap)
-    for prior in ("in_degree", "uniform") if isinstance(kind, BDeu) else ("in_degree",):
+    priors = ("in_degree", "uniform") if isinstance(kind, BDeu) else ("in_degree",)
+    for prior in priors:
         begin = time.process_time()
         scores = FamilyScores(table, kind, make_prior(table.names, prior))
         exact = exact_posterior(scores, limits).edge_probabilities

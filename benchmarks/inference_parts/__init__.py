@@ -1,0 +1,1 @@
+"""The parts of `benchmarks/inference.py`, and the networks that they ask."""

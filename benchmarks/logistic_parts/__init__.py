@@ -1,0 +1,1 @@
+"""The parts of `benchmarks/logistic.py`, and the problems that they measure."""
