@@ -14,7 +14,8 @@ Others     A second writer, file systems that refuse to lock or to be written, f
            forwards and backwards at every look; a fiftieth as often as runs are killed.
 
 Workers    Workers of joblib's pool of processes and of a local Dask cluster are killed at random moments of runs of
-           `doxa.learn`; the draws must be those of threads of this process, that nobody killed.
+           `doxa.learn`, two in a run at the most; the draws must be those of threads of this process, that nobody
+           killed.
 
 A failure is printed with what was tried; the last line has the sums.
 """
@@ -66,6 +67,7 @@ _CODES = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_
           sqlite3.SQLITE_BUSY, sqlite3.SQLITE_READONLY)  # fmt: skip
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _STATEMENTS = 14  # of a commit
+_KILLS_A_RUN = 2  # a run whose workers die three times over the same steps ends, and a busy machine is slow to go on
 
 
 class Count:
@@ -291,13 +293,13 @@ def _a_cluster() -> Iterator[Callable[[], list[int]]]:
 
 @contextmanager
 def _killing(workers: Callable[[], list[int]], killed: list[int], rng: np.random.Generator) -> Iterator[None]:
-    """Kill one of the workers every few seconds, for as long as this lasts."""
+    """Kill one of the workers every few seconds, for as long as this lasts, but no more than `_KILLS_A_RUN`."""
     done = threading.Event()
 
     def kill_some() -> None:
         while not done.wait(4.0 + 5.0 * rng.random()):
             found = workers()
-            if found:
+            if found and len(killed) < _KILLS_A_RUN:
                 killed.append(found[int(rng.integers(len(found)))])
                 os.kill(killed[-1], signal.SIGKILL)
 

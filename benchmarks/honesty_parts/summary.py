@@ -38,7 +38,8 @@ class Coverage(NamedTuple):
     n_runs: int
 
     def __str__(self) -> str:
-        return "-" if not self.n else f"{100 * self.share:.1f} ± {100 * self.error:.1f} ({self.n})"
+        error = f" ± {100 * self.error:.1f}" if self.n_runs > 1 else ""  # one run alone tells none
+        return "-" if not self.n else f"{100 * self.share:.1f}{error} ({self.n})"
 
 
 def coverage(records: Sequence[Record], *groups: str, half: bool = False) -> Coverage:

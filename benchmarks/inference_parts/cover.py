@@ -33,7 +33,7 @@ def cover() -> None:
             trust = f"{len(believed)} of {len(rows)}"
             shares = [_with_error([row[k] for row in believed]) for k in (0, 1)]
             print(
-                f"{name:11s} {method:11s} {shares[0]:17s} {shares[1]:17s} {trust:9s} {worst:13.4f}  {seconds:5.1f}",
+                f"{name:11s} {method:11s} {shares[0]:17s} {shares[1]:17s} {trust:9s} {worst:13.4f}  {seconds:5.2f}",
                 flush=True,
             )
 
