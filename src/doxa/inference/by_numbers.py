@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate, Verdict
@@ -39,8 +39,6 @@ from doxa.sampling.importance import ImportanceSample
 from doxa.sampling.importance_weights import LEAST_ESS, WeightVerdict, judge_weights
 
 __all__ = ["GaussianInference", "answer_about_numbers"]
-
-Floats = NDArray[np.float64]
 
 _FIRST, _MOST = 2**14, 2**18  # weighted draws for a node; some hundred bytes each
 _OF_EVIDENCE = 1e4  # effective draws: an error of 0.01 nats

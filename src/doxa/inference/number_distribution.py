@@ -15,8 +15,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact.mixture import NormalMixture, density_picture, threshold_pair
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Line", "NetworkNumber", "NumberDistribution", "StateProbabilities", "refuse_thresholds"]
-
-Floats = NDArray[np.float64]
 
 
 class Draws(Protocol):

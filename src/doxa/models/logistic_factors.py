@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["BoundFactor", "BoundLearned", "BoundTable", "Factor", "LogisticFactor", "RootFactor", "log_logistic"]
+from doxa.arrays import Bits
 
-Bits = NDArray[np.int8]
+__all__ = ["BoundFactor", "BoundLearned", "BoundTable", "Factor", "LogisticFactor", "RootFactor", "log_logistic"]
 
 
 def log_logistic(z: ArrayLike) -> NDArray[np.float64]:

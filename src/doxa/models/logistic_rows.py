@@ -20,6 +20,7 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Bits
 from doxa.data import Table
 from doxa.data.table import check_categories, group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
@@ -33,7 +34,6 @@ _GATHER = 2**21  # numbers held at once while summing out: 16 MB
 _LEAST = float(np.finfo(np.float64).min)
 _DENSE_BITS = 20  # up to here keys are counted in an array rather than sorted: 10 ms, not 150, for a million rows
 
-Bits = NDArray[np.int8]
 CheckThetas = Callable[[Mapping[str, ArrayLike]], tuple[dict[str, NDArray[np.float64]], int | None]]
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.special import digamma, polygamma
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_parts import Part, fixed_log_likelihood, independent_parts, part_regression, root_counts
 from doxa.models.logistic_regression import LogisticRegressionProblem
@@ -66,8 +66,6 @@ __all__ = [
     "in_order",
     "joint_bound",
 ]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 HIDDEN_FORMS = ("unconstrained", "structured", "mean_field")

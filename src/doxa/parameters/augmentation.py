@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeAlia
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Bits, Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import LogisticNetwork
@@ -150,10 +151,6 @@ class CompletedTable:
         ones, zeros = counts @ (codes == 1), counts @ (codes == 0)
         means = (ones + 0.5) / (ones + zeros + 1.0)
         return np.concatenate([means[self.cells.nodes], [0.0, 1.0, 0.0]])
-
-
-Bits: TypeAlias = NDArray[np.int8]
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class AugmentationState(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cached_property
-from typing import NoReturn, TypeAlias
+from typing import NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import RealDiagnosis, diagnose_real
 from doxa.estimates.estimate import Estimate
@@ -17,8 +17,6 @@ from doxa.parameters.drawing import chains_of
 from doxa.parameters.fitted import FittedParameters
 
 __all__ = ["NoDrawsError", "ParameterAverages"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _OF_DRAWS = frozenset({"draws", "log_density", "predict", "to_arviz", "to_frame"})
 

@@ -20,10 +20,9 @@ of t distributions with a wide component is fitted by weighted draws, in as many
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
 from doxa.parameters.kernels.defensive import Defensive
@@ -54,8 +53,6 @@ __all__ = [
     "tuning_walkers",
 ]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 LARGE = 250  # coefficients from which pilots and tuning make do with less: each step is then seconds of work
 LONG = 2e-4  # of a line's mass: between 5e-5, the most of posteriors that are well approximated, and .0007

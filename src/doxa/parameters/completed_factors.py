@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 
+from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import LogisticFactor, RootFactor, log_logistic
 from doxa.models.logistic_options import GaussianPrior
@@ -50,8 +51,6 @@ __all__ = [
 
 _MOST_COUNTED = 16  # parents; above, tables of counts would not stay in the cache
 
-Bits: TypeAlias = NDArray[np.int8]
-Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.intp]
 
 

@@ -8,11 +8,12 @@ ranks, and effective draws by batch means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.accuracy import confirmed, is_settled, real_shortfalls
 from doxa.estimates.bridge import bridge
@@ -43,8 +44,6 @@ __all__ = [
     "worst_columns",
 ]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _FEW = 48  # columns that are all diagnosed
 _WORST = 16  # columns of each stand-in that are diagnosed where there are more

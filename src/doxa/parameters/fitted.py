@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.diagnostics import RealDiagnosis
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from doxa.models import LogisticNetwork
 
 __all__ = ["FitBaseline", "FittedParameters", "fit_baseline"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _IN_A_SHELL, _IN_A_NOTEBOOK = 8, 24  # parameters shown
 

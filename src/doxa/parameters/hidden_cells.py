@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_options import listing
@@ -27,8 +28,6 @@ from doxa.parameters.variational.hidden.blocks import all_configurations
 __all__ = ["Batch", "Blocks", "HiddenCells", "block_weights", "find_cells", "flip", "make_blocks"]
 
 
-Bits: TypeAlias = NDArray[np.int8]
-Floats: TypeAlias = NDArray[np.float64]
 Ints: TypeAlias = NDArray[np.intp]
 _Block: TypeAlias = tuple[int, ...]
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.models.logistic_factors import expit, log_logistic
 from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_parts import Part, part_likelihood
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from doxa.models import LogisticNetwork
 
 __all__ = ["JointTarget", "Packing", "Symmetry", "apart", "find_symmetries", "images_of", "label_exchange_matrix"]
-
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Packing:

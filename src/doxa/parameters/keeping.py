@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.joint_target import Packing
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Averaged", "Averages", "Keep", "Levels", "averaging", "check_keep", "levels_of"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 Draws: TypeAlias = dict[str, NDArray[Any]]

@@ -12,11 +12,11 @@ them, jump.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.parameters import method_options as options
 from doxa.parameters.approximate import FEW, Approximated
@@ -56,8 +56,6 @@ from doxa.sampling.importance_proposals import Mixture
 from doxa.sampling.importance_weights import normalised_weights
 
 __all__ = ["METHODS", "Component", "choose", "components_of", "moments_of", "one_at_a_time"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _MOST = 8  # components: more of them are pieces of a bent mode, and each has a kernel to be tuned
 _EQUALLY = 0.5  # of the choices are made without regard to weights, so that a light mode too is moved about in

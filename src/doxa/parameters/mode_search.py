@@ -15,12 +15,13 @@ exponentially with the parameters, so that `doxa.fit` does not search by itself.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, ndtri_exp
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.joint_target import JointTarget
@@ -32,8 +33,6 @@ from doxa.parameters.variational.evidence_bracket import log_normal_mass
 from doxa.parameters.variational.hidden.blocks import all_configurations
 
 __all__ = ["ModeSearch", "search_modes"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _TAIL = 0.01  # of what may be left, for what lies beyond the first box
 _AT_ONCE = 256  # boxes cut in a round, at most

@@ -7,18 +7,16 @@ and the shape of their tail.  The latter is fitted by probability-weighted momen
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.parameters.kernels.kernel import Target, values_at
 from doxa.sampling.importance_proposals import Proposal
 from doxa.sampling.importance_weights import kish_ess
 
 __all__ = ["PILOT_DRAWS", "Pilot", "judge_pilot", "run_pilot", "tail_shape"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 PILOT_DRAWS = 512
 _GOOD_EFFICIENCY = 0.3  # a chain of independent proposals then moves in more than half of its steps

@@ -16,12 +16,12 @@ et al. 2001, section 5.2).  Ascents from many places find modes, not all of them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from doxa.arrays import Floats
 from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.kernels.kernel import SmoothTarget, Target, values_at
 from doxa.parameters.pilot import Pilot, judge_pilot
@@ -29,8 +29,6 @@ from doxa.sampling.importance_proposals import Mixture
 
 __all__ = ["WIDE_SHARE", "Mode", "curvature_at", "find_modes", "fit_mixture", "grow_mixture", "mixture_at"]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _NEAR = 0.5  # in units of a mode's standard deviations: ascents that end this close found the same mode
 _MOST_SD = 1e3

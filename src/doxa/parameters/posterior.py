@@ -10,11 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table, read_table
 from doxa.data.coding import EmptyColumnsError
 from doxa.data.table import check_categories
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ParameterPosterior", "predict_cells", "read_new_rows", "recode"]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _MOST_CELLS = 2**22  # probabilities held at once: 32 MB
 

@@ -6,11 +6,10 @@ A `LogisticNetwork` has binary nodes; a regression on real numbers is the same p
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
@@ -28,8 +27,6 @@ from doxa.sampling.gaussian import GaussianPosterior
 from doxa.sampling.runner import single_threaded_products
 
 __all__ = ["RegressionSample", "sample_regression"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class RegressionSample:

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.kernel import Kernel, Path, Target, TargetError, Walkers, join, start_at, take
@@ -27,8 +28,6 @@ from doxa.schema import Within, rules_of
 
 __all__ = ["TURN", "ChainSampler", "ChainState", "PartSampler", "PartsSampler", "PartsState"]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _CHUNK = 256  # steps
 _TRIES = 100

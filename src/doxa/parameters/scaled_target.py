@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.models.logistic_options import GaussianPrior
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels.kernel import Kernel, Path, SmoothTarget, Target, ValueAndGradient, Walkers
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from doxa.models.logistic_parts import Part
 
 __all__ = ["InCoordinates", "ScaledCoordinates", "ScaledKernel", "ScaledProposal", "ScaledTarget"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _MOST = 60.0  # of |log scale|: beyond, squares and their products leave the range of numbers
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
-from typing import ClassVar, TypeAlias
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import betaln
 
+from doxa.arrays import Floats
 from doxa.estimates.trace import Trace
 from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_regression import LogisticRegressionProblem
@@ -27,8 +27,6 @@ from doxa.parameters.kernels.kernel import ValueAndGradient
 
 __all__ = ["RegressionTarget", "RootPosterior", "log_gamma_draws"]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _TINY = float(np.finfo(np.float64).tiny)
 _DOUBLINGS = 7  # rows of a product: 128, as it may reach e^709

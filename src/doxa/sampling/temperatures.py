@@ -16,11 +16,11 @@ networks in one compiled loop (`doxa.inference.annealing.tempering`).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
+
+from doxa.arrays import Floats
 
 __all__ = ["barrier_along", "equally_rejected", "log_swap_ratio"]
-
-Floats = NDArray[np.float64]
 
 _LEAST = 1e-3  # share of rejections: no part of the way is nothing
 

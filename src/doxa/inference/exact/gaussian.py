@@ -23,6 +23,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.inference.exact.mixture import NormalMixture
 from doxa.inference.exact.plan import ContractionPlan, plan_contraction
@@ -34,7 +35,6 @@ from doxa.models.separation import requisite_families
 
 __all__ = ["Conditioned", "Networks", "condition", "condition_each", "conditional_distribution", "log_density"]
 
-Floats = NDArray[np.float64]
 Family = tuple[int, tuple[int, ...]]  # child and parents
 
 _LISTED = Budget(2**16, 8 * 2**16)  # configurations of a mixture

@@ -7,10 +7,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import log_ndtr, logsumexp, ndtr, ndtri
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.notebook import Markup, card, curve
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from doxa.data.transforms import Transform
 
 __all__ = ["NormalMixture", "TransformedMixture", "check_threshold", "density_picture", "threshold_pair"]
-
-Floats = NDArray[np.float64]
 
 _AT_ONCE = 1_000_000  # components times points, or pairs of components
 _GRID = 4001  # points of a score that has no closed form, at most

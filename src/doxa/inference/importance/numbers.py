@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.inference.exact import gaussian
 from doxa.inference.exact.mixture import NormalMixture
@@ -34,8 +35,6 @@ from doxa.models.gaussian import GaussianNetwork, odds_probabilities
 from doxa.models.separation import requisite_families
 
 __all__ = ["Asked", "Weighted", "condition", "largest_log_weight", "listed", "weigh"]
-
-Floats = NDArray[np.float64]
 
 _FIRST, _MOST = 1024, 2**15  # draws for a row of evidence; of many rows a quarter
 _ENOUGH = 200.0  # effective draws

@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import log
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, Normal, Normals, guarded, normals_like
@@ -51,8 +52,6 @@ from doxa.sampling.importance_proposals import Mixture, Proposal
 from doxa.schema import Within
 
 __all__ = ["AdaptiveSampler", "AdaptiveState"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _WIDER = 1.1  # standard deviations of the candidate that is merely wider
 

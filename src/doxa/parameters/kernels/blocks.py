@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.combined import CycleKernel, MixtureKernel, cycle, mixture
@@ -34,7 +35,6 @@ from doxa.parameters.kernels.random_walk import RandomWalk
 
 __all__ = ["BlockIndependence", "block", "propose_block"]
 
-Floats: TypeAlias = NDArray[np.float64]
 Form: TypeAlias = Literal["conditional", "marginal"]
 Scan: TypeAlias = Literal["cyclic", "random"]
 

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeAlias
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Kernel, Path, Target, Walkers, as_tunable, join, reverse, run_lockstep
 from doxa.sampling.importance_proposals import check_weights
 
 __all__ = ["CycleKernel", "MixtureKernel", "cycle", "mixture"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

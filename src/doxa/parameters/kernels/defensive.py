@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import (
     LONG_DF,
@@ -31,8 +31,6 @@ from doxa.parameters.kernels.gaussians import (
 )
 
 __all__ = ["Defensive"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

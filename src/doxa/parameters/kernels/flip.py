@@ -9,12 +9,12 @@ no longer makes weights differ.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
@@ -23,8 +23,6 @@ from doxa.parameters.kernels.kernel import Path, Target, Walkers, check_dimensio
 from doxa.sampling.importance import ImportanceSample
 
 __all__ = ["Flip", "Pairs", "draw_pairs", "flip_weights"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Pairs(NamedTuple):

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr, solve_triangular
 from scipy.special import gammaln
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Target
 from doxa.sampling.gaussian import Centred, Gaussian, lower_factor, whitened
@@ -48,8 +49,6 @@ __all__ = [
     "radial_noise",
 ]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 LONG_DF = 4.0  # degrees of freedom: tails much longer than a Gaussian's, and still a variance
 

@@ -14,11 +14,11 @@ Steps that need fewer gradients, where a Gaussian is nearly right, are in `doxa.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_cholesky, check_gaussian
@@ -36,8 +36,6 @@ from doxa.parameters.kernels.trajectory import (
 )
 
 __all__ = ["Hamiltonian", "LengthPilot", "WarmUp", "warmed_up"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _METRICS = (0.1, 0.15, 0.25)  # shares of the steps, after each of which the metric is learnt anew
 _PILOT = 0.1  # share for each length that is tried, for the step of the one chosen, and for a look at the result

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal
@@ -43,8 +43,6 @@ from doxa.parameters.kernels.kernel import (
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Exchanging", "Independence", "Jump", "accept_in_turn"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _MANY = 64  # walkers: array operations on all of them are quicker than a loop
 _TOLERANCE = 1e-9

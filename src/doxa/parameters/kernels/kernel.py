@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.sampling.metropolis import TargetError, no_density
@@ -43,7 +44,6 @@ __all__ = [
 ]
 
 
-Floats: TypeAlias = NDArray[np.float64]
 Arrays = TypeVar("Arrays", bound=Any)  # a NamedTuple of arrays
 
 

@@ -16,11 +16,11 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isfinite, sqrt
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import check_cholesky, check_indices, conditional_laws
@@ -39,8 +39,6 @@ from doxa.parameters.kernels.kernel import (
 
 __all__ = ["Calibration", "RandomWalk", "calibrated", "shrunk_cholesky"]
 
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _OPTIMAL = 2.38  # times sd / sqrt(d): the best step on a Gaussian in many dimensions (Roberts, Gelman & Gilks 1997)
 

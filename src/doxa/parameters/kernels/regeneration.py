@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import log
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Kernel, Target, TargetError, Walkers, join, values_at
@@ -34,8 +35,6 @@ __all__ = [
     "chunk_of",
     "first_step",
 ]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _CHUNK = 256  # steps
 _NUMBERS = 2**20  # held in memory by a chunk

@@ -18,11 +18,12 @@ frozen.  One draw in twenty is still made from the start, so that a tail which n
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.parameters.kernels.gaussians import GaussianProposal, Normal, guarded, normal_like
 from doxa.parameters.kernels.kernel import Target, TargetError, Walkers, decide, start_at
@@ -39,8 +40,6 @@ from doxa.sampling.importance_proposals import Proposal
 from doxa.schema import Within
 
 __all__ = ["Resampled", "ResamplingSampler", "ResamplingState", "adapt_by_resampling"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _PERTURBATION = 0.2  # of a kernel's log scale, times sqrt(d): log weights then differ by some 0.3 in any dimension
 _PILOT = 512  # draws from each candidate

@@ -10,11 +10,11 @@ where it is not, `doxa.parameters.kernels.hamiltonian` does without.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
@@ -30,8 +30,6 @@ from doxa.parameters.kernels.trajectory import (
 )
 
 __all__ = ["SplitHamiltonian", "SplitPilot", "SplitTuning", "tuned_split"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 # Beyond a quarter turn draws are antithetic: means gain more than spreads lose. Logistic regression, 50 and 100
 # coefficients, 3 kicks, at .5, .55, .6 and .65 pi: bulk ESS 0.9, 1.2, 1.7, 2.3 and 0.5, 0.7, 0.8, 0.9 a step, tail ESS

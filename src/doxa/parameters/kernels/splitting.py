@@ -22,18 +22,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.parameters.kernels.kernel import Target, Walkers, values_at
 from doxa.sampling.importance_proposals import Proposal
 
 __all__ = ["Atom", "best_log_c", "log_nu", "log_s", "regeneration_probability"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _FIRST_BATCH, _LARGEST_BATCH = 8, 1024  # of proposals in rejection sampling
 _MOST_TRIES = 2**15

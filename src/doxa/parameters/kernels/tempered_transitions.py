@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.gaussians import GaussianProposal, check_gaussian
@@ -35,8 +36,6 @@ from doxa.parameters.kernels.kernel import (
 )
 
 __all__ = ["Reference", "SmoothTempered", "Tempered", "TemperedTransitions", "at_power", "tempered"]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,12 @@ numbers, so that their differences are less noisy than they are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.parameters.kernels.kernel import Target, TargetError, values_at
 from doxa.parameters.kernels.splitting import best_log_c
 from doxa.sampling.importance_proposals import Proposal
@@ -49,9 +50,6 @@ __all__ = [
     "pilot_log_c",
     "sample_moments",
 ]
-
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Choice(NamedTuple):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.parameters.kernels.kernel import Path, SmoothTarget, Target, TargetError, ValueAndGradient, Walkers
 
@@ -34,8 +35,6 @@ __all__ = [
     "run_trajectories",
     "slopes_at",
 ]
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _WILD = 1e6  # change of momentum by one kick, in standard deviations; beyond it nothing is sampled any more
 _MOST_ALIKE = 1 - 1e-9

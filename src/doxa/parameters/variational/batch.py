@@ -20,8 +20,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.variational.bound import expected_log_bound, expected_log_logistic, lambda_of
@@ -39,20 +39,18 @@ from doxa.sampling.gaussian import GaussianPosterior
 
 __all__ = ["BatchState", "batch_posterior", "init", "step"]
 
-_Floats = NDArray[np.float64]
-
 
 class BatchState(NamedTuple):
     """The posterior at some xi (whitened coordinates), its bound, and the xi that EM would go to."""
 
-    xi: _Floats  # (rows,)
-    mean: _Floats  # (d,)
-    factor: _Floats  # (d, d)
+    xi: Floats  # (rows,)
+    mean: Floats  # (d,)
+    factor: Floats  # (d, d)
     log_bound: float  # on the evidence, nats
-    next_xi: _Floats  # (rows,)
+    next_xi: Floats  # (rows,)
 
 
-def init(problem: Whitened, xi: _Floats | None = None) -> BatchState:
+def init(problem: Whitened, xi: Floats | None = None) -> BatchState:
     """State at ``xi``; by default the root mean square of each logit under the prior."""
     if xi is None:
         xi = np.sqrt(problem.offset**2 + (problem.rows**2).sum(axis=1))
@@ -147,7 +145,7 @@ def batch_posterior(
     )
 
 
-def _corrected_factor(problem: Whitened, state: BatchState) -> _Floats:
+def _corrected_factor(problem: Whitened, state: BatchState) -> Floats:
     """Factor of the covariance whose precision has the likelihood's mean curvature under the Gaussian of ``state``."""
     centre = problem.offset + problem.rows @ state.mean
     expected = expected_log_logistic(centre, np.sqrt(row_variances(problem.rows, state.factor)))

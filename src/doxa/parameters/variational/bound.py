@@ -36,6 +36,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_expit, ndtr, roots_hermitenorm, roots_laguerre
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.sampling.gaussian import Gaussian
 
@@ -53,7 +54,6 @@ __all__ = [
 ]
 
 
-_Floats = NDArray[np.float64]
 _TIERS = ((0.5, 12), (1.5, 32))  # up to this s, this many Gauss-Hermite nodes: values to 2e-13, 2e-10
 _LAGUERRE_NODES = 32  # for s > 1.5: values to 4e-10
 
@@ -61,12 +61,12 @@ _LAGUERRE_NODES = 32  # for s > 1.5: values to 4e-10
 class LogisticExpectations(NamedTuple):
     """Expectations under h ~ N(mean, sd^2), each of shape (rows,)."""
 
-    value: _Floats  # E log g(h), nats
-    slope: _Floats  # E g(-h): the derivative of value in the mean
-    curvature: _Floats  # E g(h) g(-h): minus the second derivative in the mean; and -2 that in sd^2
+    value: Floats  # E log g(h), nats
+    slope: Floats  # E g(-h): the derivative of value in the mean
+    curvature: Floats  # E g(h) g(-h): minus the second derivative in the mean; and -2 that in sd^2
 
 
-def expected_log_logistic(mean: _Floats, sd: _Floats) -> LogisticExpectations:
+def expected_log_logistic(mean: Floats, sd: Floats) -> LogisticExpectations:
     """Expectations of log g(h), g(-h) and g(h) g(-h) for h ~ N(mean, sd^2), elementwise."""
     out = np.empty((3, mean.size))
     least = -1.0
@@ -79,14 +79,14 @@ def expected_log_logistic(mean: _Floats, sd: _Floats) -> LogisticExpectations:
     return LogisticExpectations(out[0], out[1], out[2])
 
 
-def _fill(out: _Floats, chosen: NDArray[np.bool_], mean: _Floats, sd: _Floats, n_nodes: int) -> None:
+def _fill(out: Floats, chosen: NDArray[np.bool_], mean: Floats, sd: Floats, n_nodes: int) -> None:
     if chosen.all():
         out[:] = _hermite(mean, sd, n_nodes)
     elif chosen.any():
         out[:, chosen] = _hermite(mean[chosen], sd[chosen], n_nodes)
 
 
-def _hermite(mean: _Floats, sd: _Floats, n_nodes: int) -> _Floats:
+def _hermite(mean: Floats, sd: Floats, n_nodes: int) -> Floats:
     nodes, weights = _hermite_rule(n_nodes)
     logits = nodes[:, None] * sd + mean  # (nodes, rows)
     small = np.exp(-np.abs(logits))
@@ -98,7 +98,7 @@ def _hermite(mean: _Floats, sd: _Floats, n_nodes: int) -> _Floats:
     return np.stack([value, slope, curvature])
 
 
-def _laguerre(mean: _Floats, sd: _Floats) -> _Floats:
+def _laguerre(mean: Floats, sd: Floats) -> Floats:
     nodes, rule = _laguerre_rule(_LAGUERRE_NODES)
     peak = 1 / (np.sqrt(2 * np.pi) * sd)
     right = peak * np.exp(-0.5 * ((nodes[:, None] - mean) / sd) ** 2)  # density at the nodes, (nodes, rows)
@@ -111,13 +111,13 @@ def _laguerre(mean: _Floats, sd: _Floats) -> _Floats:
 
 
 @cache
-def _hermite_rule(n_nodes: int) -> tuple[_Floats, _Floats]:
+def _hermite_rule(n_nodes: int) -> tuple[Floats, Floats]:
     nodes, weights = roots_hermitenorm(n_nodes)
     return nodes, weights / weights.sum()
 
 
 @cache
-def _laguerre_rule(n_nodes: int) -> tuple[_Floats, _Floats]:
+def _laguerre_rule(n_nodes: int) -> tuple[Floats, Floats]:
     """Nodes, and weights for integrals over h > 0 of the three functions times a smooth one; shape (3, nodes)."""
     nodes, weights = roots_laguerre(n_nodes)
     small = np.exp(-nodes)

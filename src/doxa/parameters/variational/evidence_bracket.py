@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_ndtr, logsumexp, ndtri
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.variational.bound import log_logistic
@@ -32,7 +33,6 @@ from doxa.parameters.variational.whitened import Whitened, whiten
 
 __all__ = ["EvidenceBracket", "evidence_bracket", "log_normal_mass"]
 
-_Floats = NDArray[np.float64]
 _CELLS = 2**22  # numbers worked on at once
 _STEPS = 12
 _LEFT = 1.1  # nats that K boxes leave of an axis, times K^2, for a Gaussian
@@ -96,11 +96,11 @@ def _upper_bound(problem: Whitened, boxes: int) -> float:
 class _Tangents(NamedTuple):
     """Bounds of the integrals over boxes by tangents, and the Newton steps to the points where they are smallest."""
 
-    bound: _Floats  # (boxes,), log
-    change: _Floats  # (boxes, d)
+    bound: Floats  # (boxes,), log
+    change: Floats  # (boxes, d)
 
 
-def _smallest(problem: Whitened, centre: _Floats, low: _Floats, high: _Floats, point: _Floats) -> _Floats:
+def _smallest(problem: Whitened, centre: Floats, low: Floats, high: Floats, point: Floats) -> Floats:
     """Smallest log bound of the integral over each box, by Newton's method over where its tangents touch.
 
     It is smallest where that is the mean of the bounding density in the box. Every point gives a bound, and a step that
@@ -121,7 +121,7 @@ def _smallest(problem: Whitened, centre: _Floats, low: _Floats, high: _Floats, p
     return now.bound
 
 
-def _better(one: tuple[_Floats, _Tangents], other: tuple[_Floats, _Tangents]) -> tuple[_Floats, _Tangents]:
+def _better(one: tuple[Floats, _Tangents], other: tuple[Floats, _Tangents]) -> tuple[Floats, _Tangents]:
     """The lower of two bounds of each box, with its point."""
     lower = other[1].bound < one[1].bound
     bound = np.where(lower, other[1].bound, one[1].bound)
@@ -129,7 +129,7 @@ def _better(one: tuple[_Floats, _Tangents], other: tuple[_Floats, _Tangents]) ->
     return np.where(lower[:, None], other[0], one[0]), _Tangents(bound, change)
 
 
-def _tangents(problem: Whitened, low: _Floats, high: _Floats, point: _Floats) -> _Tangents:
+def _tangents(problem: Whitened, low: Floats, high: Floats, point: Floats) -> _Tangents:
     logits = point @ problem.rows.T + problem.offset
     share = expit(-logits)
     slope = (share * problem.counts) @ problem.rows
@@ -147,7 +147,7 @@ def _tangents(problem: Whitened, low: _Floats, high: _Floats, point: _Floats) ->
     return _Tangents(height + (log_mass + slope**2 / 2).sum(axis=1), change)
 
 
-def log_normal_mass(low: _Floats, high: _Floats) -> _Floats:
+def log_normal_mass(low: Floats, high: Floats) -> Floats:
     """Log probability that a standard normal lies between, elementwise; the tail that is smaller is subtracted in."""
     flip = low > 0
     low, high = np.where(flip, -high, low), np.where(flip, -low, high)
@@ -155,12 +155,12 @@ def log_normal_mass(low: _Floats, high: _Floats) -> _Floats:
     return np.asarray(log_high + np.log(-np.expm1(np.minimum(log_ndtr(low) - log_high, -1e-300))))
 
 
-def _allot(curvature: _Floats, boxes: int) -> list[int]:
+def _allot(curvature: Floats, boxes: int) -> list[int]:
     """Boxes of each axis: doubled where that gains most, as long as their product allows."""
     found = np.ones(len(curvature), dtype=int)
     whole = 0.5 * np.log1p(curvature)  # the gap of one box
 
-    def left(k: NDArray[np.int_]) -> _Floats:
+    def left(k: NDArray[np.int_]) -> Floats:
         return np.where(k == 1, whole, np.minimum(whole, _LEFT / k.astype(float) ** 2))
 
     while 2 * found.prod() <= boxes:
@@ -171,7 +171,7 @@ def _allot(curvature: _Floats, boxes: int) -> list[int]:
     return found.tolist()
 
 
-def _cuts(n: int) -> tuple[_Floats, _Floats, _Floats]:
+def _cuts(n: int) -> tuple[Floats, Floats, Floats]:
     """Lower and upper edges of ``n`` boxes of a standard normal density, and where the tangents to its log touch.
 
     Edges are denser in the middle, as the cube root of the density; tangents touch in the middle of a box, and of one

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.parameters.variational.bound import lambda_of, log_logistic
@@ -35,19 +35,18 @@ from doxa.sampling.gaussian import GaussianPosterior
 __all__ = ["MaximumLikelihood", "Mode", "find_mode", "find_separation", "laplace_posterior", "maximum_likelihood"]
 
 
-_Floats = NDArray[np.float64]
 _FEWEST = 2.0**-40  # a shorter step means that only rounding is left
 
 
 class Mode(NamedTuple):
     """The mode in whitened coordinates and the Gaussian there."""
 
-    mean: _Floats  # (d,)
-    factor: _Floats  # (d, d), lower; factor factor' is the inverse of the negative Hessian
-    weights: _Floats  # (rows,), the negative Hessian is I + rows' diag(weights) rows
+    mean: Floats  # (d,)
+    factor: Floats  # (d, d), lower; factor factor' is the inverse of the negative Hessian
+    weights: Floats  # (rows,), the negative Hessian is I + rows' diag(weights) rows
     n_iterations: int
     converged: bool
-    trace: _Floats  # log likelihood - u'u / 2 after each step, nats
+    trace: Floats  # log likelihood - u'u / 2 after each step, nats
 
 
 def find_mode(problem: Whitened, tolerance: float = 1e-10, max_iterations: int = 100) -> Mode:
@@ -135,7 +134,7 @@ def laplace_posterior(
     )
 
 
-def _derivatives(logits: _Floats) -> tuple[_Floats, _Floats]:
+def _derivatives(logits: Floats) -> tuple[Floats, Floats]:
     """Slope g(-h) and curvature g(h) g(-h) of log g; exact to rounding in both tails."""
     small = np.exp(-np.abs(logits))
     one = 1 + small
@@ -165,12 +164,12 @@ class MaximumLikelihood:
         Log likelihood after each step, nats; it never decreases.
     """
 
-    coefficients: _Floats
+    coefficients: Floats
     log_likelihood: float
     n_iterations: int
     converged: bool
-    separation: _Floats | None
-    trace: _Floats
+    separation: Floats | None
+    trace: Floats
 
     @property
     def verdict(self) -> str:
@@ -223,7 +222,7 @@ def maximum_likelihood(
     theta = np.zeros(rows.shape[1])
     value = float(problem.counts @ log_logistic(offset))
     trace, converged = [value], False
-    past: list[tuple[_Floats, _Floats]] = []
+    past: list[tuple[Floats, Floats]] = []
     for _ in range(limit):
         change, gain = _step(rows, problem.counts, offset + rows @ theta)
         if gain <= tolerance * (1 + abs(value)):
@@ -243,7 +242,7 @@ def maximum_likelihood(
     return MaximumLikelihood(theta / scale, value, len(trace) - 1, converged, separation, np.array(trace))
 
 
-def _step(rows: _Floats, counts: _Floats, logits: _Floats) -> tuple[_Floats, float]:
+def _step(rows: Floats, counts: Floats, logits: Floats) -> tuple[Floats, float]:
     """The step A^-1 (b - A theta), where b - A theta is the gradient, and half its length in A: the least it gains."""
     small = np.exp(-np.abs(logits))
     gradient = rows.T @ (counts * np.where(logits > 0, small, 1.0) / (1 + small))
@@ -254,13 +253,13 @@ def _step(rows: _Floats, counts: _Floats, logits: _Floats) -> tuple[_Floats, flo
     return vectors[:, kept] @ (pushes / values[kept]), 0.5 * float(pushes @ (pushes / values[kept]))
 
 
-def _column_sizes(problem: LogisticRegressionProblem) -> _Floats:
+def _column_sizes(problem: LogisticRegressionProblem) -> Floats:
     """The largest size in each column, by which it is divided; 1 for a column of zeros."""
     largest = np.abs(problem.design).max(axis=0, initial=0.0)
     return np.where(largest == 0, 1.0, largest)
 
 
-def find_separation(problem: LogisticRegressionProblem) -> _Floats | None:
+def find_separation(problem: LogisticRegressionProblem) -> Floats | None:
     """A direction b, shape (d,), with s_t x_t' b >= 0 for all rows and > 0 for some, or None if there is none.
 
     It exists exactly where the likelihood has no maximum (Albert & Anderson 1984: complete or quasi-complete

@@ -20,9 +20,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 
+from doxa.arrays import Floats
 from doxa.parameters.variational.bound import lambda_of, log_logistic
 from doxa.parameters.variational.latent_rows import BinaryRows
 from doxa.parameters.variational.whitened import extrapolate
@@ -46,7 +46,6 @@ __all__ = [
     "whitened",
 ]
 
-_Floats = NDArray[np.float64]
 _MOST_STEPS = 10_000
 _BLOCK = 2**16  # cells worked on at once: a quarter faster than two million of them, as they stay in the cache
 _SETTLED = 1e-10  # of 1 + xi: EM shrinks errors at least by a tenth a step, so posterior means are good to 1e-9
@@ -55,11 +54,11 @@ _SETTLED = 1e-10  # of 1 + xi: EM shrinks errors at least by a tenth a step, so 
 class TraitParameters(NamedTuple):
     """Parameters of the model; z is the latent position of a row."""
 
-    loadings: _Floats  # (p, k), the w_i
-    biases: _Floats  # (p,), the b_i
-    prior_mean: _Floats  # (k,), of z
-    prior_root: _Floats  # (k, k), lower triangular; root root' is the prior covariance of z
-    spread: _Floats | None = None  # (p, k + 1, k + 1), covariances of (w_i, b_i); only where z is standard normal
+    loadings: Floats  # (p, k), the w_i
+    biases: Floats  # (p,), the b_i
+    prior_mean: Floats  # (k,), of z
+    prior_root: Floats  # (k, k), lower triangular; root root' is the prior covariance of z
+    spread: Floats | None = None  # (p, k + 1, k + 1), covariances of (w_i, b_i); only where z is standard normal
 
 
 class Learned(NamedTuple):
@@ -79,17 +78,17 @@ PRIOR = Learned(loadings=False, biases=False, mean=True, covariance=True)
 class Moments(NamedTuple):
     """Gaussian posteriors of all rows, in whitened positions u, and their bounds."""
 
-    mean: _Floats  # (rows, k)
-    covariance: _Floats  # (rows, k, k)
-    log_bound: _Floats  # (rows,), at most log P(observed cells), nats
-    next_xi: _Floats  # (rows, p), the root mean square of each logit
+    mean: Floats  # (rows, k)
+    covariance: Floats  # (rows, k, k)
+    log_bound: Floats  # (rows,), at most log P(observed cells), nats
+    next_xi: Floats  # (rows, p), the root mean square of each logit
 
 
 class TraitState(NamedTuple):
     """Parameters and xi, the posteriors that are best for them, and what is maximised."""
 
     parameters: TraitParameters
-    xi: _Floats  # (rows, p)
+    xi: Floats  # (rows, p)
     rows: Moments
     objective: float  # counts @ log_bound + log prior of the parameters relative to its peak, nats
 
@@ -103,7 +102,7 @@ class EMResult(NamedTuple):
     converged: bool
 
 
-def init(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = None, *, ridge: float = 0.0) -> TraitState:
+def init(rows: BinaryRows, parameters: TraitParameters, xi: Floats | None = None, *, ridge: float = 0.0) -> TraitState:
     """State at ``xi``; by default the root mean square of each logit under the prior.
 
     ``ridge`` is the precision of a Gaussian prior, about 0, of loadings and biases where positions are whitened; only
@@ -136,7 +135,7 @@ def step(rows: BinaryRows, state: TraitState, learn: Learned, *, ridge: float = 
     return init(rows, _improved(rows, state, learn, ridge), state.rows.next_xi, ridge=ridge)
 
 
-def settle(rows: BinaryRows, parameters: TraitParameters, xi: _Floats | None = None) -> TraitState:
+def settle(rows: BinaryRows, parameters: TraitParameters, xi: Floats | None = None) -> TraitState:
     """State with every row's xi at its best, sought from ``xi``; each row is iterated until it settles by itself."""
     xi = np.array(init(rows, parameters).xi if xi is None else xi)
     active = np.arange(len(xi))
@@ -193,8 +192,8 @@ def ascend(
     where that lowers the objective, the plain step is taken, which cannot.
     """
     trace, n_iterations, quiet = [state.objective], 1, 0
-    changes: list[_Floats] = []
-    ends: list[_Floats] = []
+    changes: list[Floats] = []
+    ends: list[Floats] = []
     while quiet < 3 and n_iterations < max_iterations:
         better = improved(state)
         end = _packed(better, learn)
@@ -218,13 +217,13 @@ def ascend(
     return EMResult(state, trace, n_iterations, quiet >= 3)
 
 
-def whitened(parameters: TraitParameters) -> tuple[_Floats, _Floats]:
+def whitened(parameters: TraitParameters) -> tuple[Floats, Floats]:
     """Loadings and biases for positions that are standard normal a priori."""
     loadings, biases, mean, root, _ = parameters
     return loadings @ root, biases + loadings @ mean
 
 
-def moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats, *, with_bound: bool = True) -> Moments:
+def moments(rows: BinaryRows, parameters: TraitParameters, xi: Floats, *, with_bound: bool = True) -> Moments:
     """Posterior and bound of each row at ``xi`` (eqs. 36 and 37; the bound is eq. 14's, for all cells of a row)."""
     n, p = rows.half.shape
     loadings, biases = whitened(parameters)
@@ -253,7 +252,7 @@ def moments(rows: BinaryRows, parameters: TraitParameters, xi: _Floats, *, with_
     return out
 
 
-def logit_variances(parameters: TraitParameters, mean: _Floats, covariance: _Floats) -> _Floats:
+def logit_variances(parameters: TraitParameters, mean: Floats, covariance: Floats) -> Floats:
     """Variances of the logits of rows, (rows, p), for whitened positions with these means and covariances."""
     loadings, _ = whitened(parameters)
     p, k = loadings.shape
@@ -309,7 +308,7 @@ def _improved_loadings(rows: BinaryRows, state: TraitState, learn: Learned, ridg
     return parameters._replace(loadings=solved[:, :k].copy())
 
 
-def _improved_mean(counts: _Floats, state: TraitState, parameters: TraitParameters, ridge: float) -> TraitParameters:
+def _improved_mean(counts: Floats, state: TraitState, parameters: TraitParameters, ridge: float) -> TraitParameters:
     """Eq. 39, for the loadings of ``parameters``; a ridge holds their biases, and so the mean."""
     loadings, biases = whitened(parameters)
     total = counts.sum()
@@ -319,7 +318,7 @@ def _improved_mean(counts: _Floats, state: TraitState, parameters: TraitParamete
 
 
 def _improved_covariance(
-    counts: _Floats, state: TraitState, parameters: TraitParameters, ridge: float
+    counts: Floats, state: TraitState, parameters: TraitParameters, ridge: float
 ) -> TraitParameters:
     """Eq. 38, which leaves out the spread of the means about mu, without which the bound can fall.
 
@@ -340,13 +339,13 @@ def _improved_covariance(
     return parameters._replace(prior_root=np.tril(root @ cholesky(shrunk @ (half @ axes).T, lower=True)))
 
 
-def _positions(state: TraitState) -> tuple[_Floats, _Floats]:
+def _positions(state: TraitState) -> tuple[Floats, Floats]:
     """Posterior means and covariances of z."""
     root = state.parameters.prior_root
     return state.parameters.prior_mean + state.rows.mean @ root.T, root @ state.rows.covariance @ root.T
 
 
-def _packed(parameters: TraitParameters, learn: Learned) -> _Floats:
+def _packed(parameters: TraitParameters, learn: Learned) -> Floats:
     """What is learned, as free numbers."""
     loadings, biases, mean, root, _ = parameters
     free = np.concatenate([np.log(np.diag(root)), root[np.tril_indices(len(root), -1)]])
@@ -354,7 +353,7 @@ def _packed(parameters: TraitParameters, learn: Learned) -> _Floats:
     return np.concatenate([part for part, learned in zip(parts, learn[:4], strict=True) if learned])
 
 
-def _unpacked(numbers: _Floats, parameters: TraitParameters, learn: Learned) -> TraitParameters:
+def _unpacked(numbers: Floats, parameters: TraitParameters, learn: Learned) -> TraitParameters:
     p, k = parameters.loadings.shape
     sizes = [size if learned else 0 for size, learned in zip((p * k, p, k), learn[:3], strict=True)]
     loadings, biases, mean, free = np.split(numbers, np.cumsum(sizes))

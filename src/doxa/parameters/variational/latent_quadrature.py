@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.parameters.variational.bound import expected_log_logistic, lambda_of, log_logistic
 from doxa.parameters.variational.latent_em import (
@@ -40,7 +41,6 @@ from doxa.parameters.variational.latent_rows import BinaryRows, Coding, code_row
 __all__ = ["Grid", "LatentPosterior", "LatentTrait", "ascend_on_grids", "grid", "grid_moments"]
 
 
-_Floats = NDArray[np.float64]
 _REACH = 7.0  # deviations; 3e-12 of the prior lies beyond
 _CELLS = 2**21  # rows times points worked on at once
 _COARSEST = 0.4
@@ -51,16 +51,16 @@ _INNER = 3  # steps of the regressions in one of EM: they cost little beside the
 class Grid(NamedTuple):
     """Points in whitened positions, and their shares of the prior."""
 
-    points: _Floats  # (points, k)
-    log_mass: _Floats  # (points,)
+    points: Floats  # (points, k)
+    log_mass: Floats  # (points,)
 
 
 class _Expected(NamedTuple):
     """What a pass over the rows leaves."""
 
     rows: Moments
-    ones: _Floats  # (p, points), expected cases with a 1 at each point
-    zeros: _Floats  # (p, points)
+    ones: Floats  # (p, points), expected cases with a 1 at each point
+    zeros: Floats  # (p, points)
 
 
 def grid(k: int, spacing: float) -> Grid:
@@ -175,12 +175,12 @@ def _improved(found: _Expected, parameters: TraitParameters, on: Grid, learn: Le
 class LatentPosterior(NamedTuple):
     """Gaussian approximations to the posteriors of the positions of rows."""
 
-    mean: _Floats  # (n_rows, k)
-    covariance: _Floats  # (n_rows, k, k); too small where they come from a bound
-    log_bound: _Floats  # (n_rows,), at most the log probability of the row's observed cells, nats; by quadrature, equal
+    mean: Floats  # (n_rows, k)
+    covariance: Floats  # (n_rows, k, k); too small where they come from a bound
+    log_bound: Floats  # (n_rows,), at most the log probability of the row's observed cells, nats; by quadrature, equal
 
     @property
-    def sd(self) -> _Floats:
+    def sd(self) -> Floats:
         """Standard deviations of the positions, shape (n_rows, k)."""
         return np.asarray(np.sqrt(np.einsum("tii->ti", self.covariance)))
 
@@ -216,15 +216,15 @@ class LatentTrait:
     """
 
     names: tuple[str, ...]
-    loadings: _Floats
-    biases: _Floats
-    prior_mean: _Floats
-    prior_root: _Floats
+    loadings: Floats
+    biases: Floats
+    prior_mean: Floats
+    prior_root: Floats
     log_bound: float
     n_iterations: int
     converged: bool
-    trace: _Floats
-    spread: _Floats | None = None
+    trace: Floats
+    spread: Floats | None = None
     spacing: float | None = None
     _coding: Coding | None = None  # of the data fitted to
 
@@ -234,7 +234,7 @@ class LatentTrait:
         return int(self.loadings.shape[1])
 
     @property
-    def prior_covariance(self) -> _Floats:
+    def prior_covariance(self) -> Floats:
         """Covariance of the positions, shape (k, k)."""
         return self.prior_root @ self.prior_root.T
 
@@ -255,7 +255,7 @@ class LatentTrait:
         mean, covariance = self.prior_mean + found.mean @ root.T, root @ found.covariance @ root.T
         return LatentPosterior(mean[row_index], covariance[row_index], found.log_bound[row_index])
 
-    def probabilities(self, data: Any) -> _Floats:
+    def probabilities(self, data: Any) -> Floats:
         """Probability that each cell is 1 given the observed cells of its row, shape (n_rows, p).
 
         For a missing cell this is its prediction; for an observed one, a reconstruction that has seen it. The logit
@@ -267,7 +267,7 @@ class LatentTrait:
         variance = logit_variances(self._parameters, found.mean, found.covariance)
         return _averaged_logistic(biases + found.mean @ loadings.T, variance)[row_index]
 
-    def marginals(self) -> _Floats:
+    def marginals(self) -> Floats:
         """Probability that each column is 1, shape (p,), when no cell of the row is known."""
         k = self.n_components
         variance = logit_variances(self._parameters, np.zeros((1, k)), np.eye(k)[None])[0]
@@ -300,7 +300,7 @@ class LatentTrait:
         return settle(rows, self._parameters).rows
 
 
-def _averaged_logistic(mean: _Floats, variance: _Floats) -> _Floats:
+def _averaged_logistic(mean: Floats, variance: Floats) -> Floats:
     """E g(h) for h normal; any shape."""
     sd = np.sqrt(np.maximum(variance, 0.0))
     return expected_log_logistic(-mean.ravel(), sd.ravel()).slope.reshape(mean.shape)

@@ -31,9 +31,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import solve_triangular
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.parameters.variational.latent_em import (
@@ -66,7 +67,6 @@ __all__ = [
 ]
 
 
-_Floats = NDArray[np.float64]
 _MOST_COLUMNS = 100  # for quadrature by itself: loadings by the bound are 95% of the truth at 150
 
 
@@ -343,7 +343,7 @@ def _refuse_unbounded(rows: BinaryRows, names: tuple[str, ...]) -> None:
             )
 
 
-def _finite(name: str, values: ArrayLike) -> _Floats:
+def _finite(name: str, values: ArrayLike) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -362,9 +362,9 @@ def _check_search(tolerance: float, max_iterations: int, memory: int) -> None:
 class Ellipses(NamedTuple):
     """Outlines at one number of standard deviations about the positions; each of shape (n_rows,)."""
 
-    major: _Floats  # semi-axes, in units of the map
-    minor: _Floats
-    angle: _Floats  # of the major axis against the first dimension, degrees in (-90, 90]
+    major: Floats  # semi-axes, in units of the map
+    minor: Floats
+    angle: Floats  # of the major axis against the first dimension, degrees in (-90, 90]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -381,12 +381,12 @@ class LatentMap:
         The model: names and loadings of the columns, the likelihood or the bound on it.
     """
 
-    positions: _Floats
-    covariances: _Floats
+    positions: Floats
+    covariances: Floats
     fit: LatentTrait
 
     @property
-    def sd(self) -> _Floats:
+    def sd(self) -> Floats:
         """Standard deviations of the positions, shape (n_rows, k)."""
         return np.asarray(np.sqrt(np.einsum("tii->ti", self.covariances)))
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
 from doxa.models.logistic_regression import LogisticRegressionProblem
@@ -35,7 +35,6 @@ from doxa.sampling.gaussian import Gaussian, GaussianPosterior
 
 __all__ = ["OptimalState", "elbo", "init", "optimal_posterior", "step"]
 
-_Floats = NDArray[np.float64]
 _SMALLEST = 2.0**-40
 _TINY = 1e-300  # weights underflow to 0 where logits are beyond 700
 
@@ -43,15 +42,15 @@ _TINY = 1e-300  # weights underflow to 0 where logits are beyond 700
 class OptimalState(NamedTuple):
     """A Gaussian in whitened coordinates, its bound, and where the natural gradient points."""
 
-    mean: _Floats  # (d,)
-    weights: _Floats  # (rows,), the precision is I + rows' diag(weights) rows
-    factor: _Floats  # (d, d), lower; factor factor' is the covariance
+    mean: Floats  # (d,)
+    weights: Floats  # (rows,), the precision is I + rows' diag(weights) rows
+    factor: Floats  # (d, d), lower; factor factor' is the covariance
     elbo: float  # nats
-    gradient: _Floats  # (d,), of the bound in the mean
-    next_weights: _Floats  # (rows,)
+    gradient: Floats  # (d,), of the bound in the mean
+    next_weights: Floats  # (rows,)
 
 
-def init(problem: Whitened, mean: _Floats, weights: _Floats, factor: _Floats | None = None) -> OptimalState:
+def init(problem: Whitened, mean: Floats, weights: Floats, factor: Floats | None = None) -> OptimalState:
     """State at a mean and weights; ``factor`` saves its computation."""
     if factor is None:
         factor = covariance_factor(problem.rows, weights)
@@ -180,11 +179,11 @@ def optimal_posterior(
 class _Step(NamedTuple):
     """A full step: where it ends, (mean, log weights), and by how much it changes them, means in Laplace's units."""
 
-    change: _Floats  # (d + rows,)
-    end: _Floats  # (d + rows,)
+    change: Floats  # (d + rows,)
+    end: Floats  # (d + rows,)
 
 
-def _full_step(state: OptimalState, scale: _Floats) -> _Step:
+def _full_step(state: OptimalState, scale: Floats) -> _Step:
     shift = state.factor @ (state.factor.T @ state.gradient)
     old, new = np.log(state.weights + _TINY), np.log(state.next_weights + _TINY)
     change = np.concatenate([solve_triangular(scale, shift, lower=True, check_finite=False), new - old])

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, qr
 from scipy.linalg.lapack import dpotrf, dtrtri
 
+from doxa.arrays import Floats
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.sampling.gaussian import GaussianPosterior
 
@@ -47,18 +48,17 @@ def extrapolate(changes: list[NDArray[np.float64]], ends: list[NDArray[np.float6
     return np.asarray(ends[-1] - shares @ np.diff(np.array(ends), axis=0))
 
 
-_Floats = NDArray[np.float64]
 _WORST_PIVOT = 1e-8  # relative to the largest: half of the digits are left; QR of the rows keeps the other half
 
 
 class Whitened(NamedTuple):
     """Rows of a problem in whitened coordinates."""
 
-    rows: _Floats  # (rows, d), times the outcome's sign
-    offset: _Floats  # (rows,), times the outcome's sign, with the prior mean's share
-    counts: _Floats  # (rows,)
-    prior_mean: _Floats  # (d,)
-    prior_cholesky: _Floats  # (d, d), lower
+    rows: Floats  # (rows, d), times the outcome's sign
+    offset: Floats  # (rows,), times the outcome's sign, with the prior mean's share
+    counts: Floats  # (rows,)
+    prior_mean: Floats  # (d,)
+    prior_cholesky: Floats  # (d, d), lower
 
 
 def whiten(problem: LogisticRegressionProblem) -> Whitened:
@@ -69,7 +69,7 @@ def whiten(problem: LogisticRegressionProblem) -> Whitened:
     return Whitened(rows, offset, np.asarray(problem.counts, dtype=np.float64), problem.prior_mean, root)
 
 
-def covariance_factor(rows: _Floats, weights: _Floats) -> _Floats:
+def covariance_factor(rows: Floats, weights: Floats) -> Floats:
     """Lower triangular F, positive diagonal, with F F' the inverse of I + rows' diag(weights) rows; shape (d, d)."""
     root = np.sqrt(weights)[:, None] * rows[:, ::-1]  # columns backwards, so that the inverse's factor is lower
     d = rows.shape[1]
@@ -84,19 +84,19 @@ def covariance_factor(rows: _Floats, weights: _Floats) -> _Floats:
     return np.ascontiguousarray(inverse[::-1, ::-1].T)
 
 
-def conditioned(rows: _Floats, offset: _Floats, weights: _Floats, pulls: _Floats) -> tuple[_Floats, _Floats]:
+def conditioned(rows: Floats, offset: Floats, weights: Floats, pulls: Floats) -> tuple[Floats, Floats]:
     """Mean (d,) and factor (d, d) of the posterior where each row's log likelihood is -w h^2 / 2 + p h in its logit."""
     factor = covariance_factor(rows, weights)
     return factor @ (factor.T @ (rows.T @ (pulls - weights * offset))), factor
 
 
-def row_variances(rows: _Floats, factor: _Floats) -> _Floats:
+def row_variances(rows: Floats, factor: Floats) -> Floats:
     """Variance of each row's logit, shape (rows,)."""
     spread = rows @ factor
     return np.asarray(np.einsum("ij,ij->i", spread, spread))
 
 
-def divergence(mean: _Floats, factor: _Floats) -> float:
+def divergence(mean: Floats, factor: Floats) -> float:
     """Kullback-Leibler divergence (nats) of N(mean, F F') from the prior, N(0, I); not negative."""
     scale = np.diag(factor)
     # each log sum is of x^2 - 1 - log x^2 >= 0, so nothing cancels between coefficients
@@ -104,7 +104,7 @@ def divergence(mean: _Floats, factor: _Floats) -> float:
     return 0.5 * float(spread + mean @ mean)
 
 
-def to_posterior(problem: Whitened, mean: _Floats, factor: _Floats, **found: Any) -> GaussianPosterior:
+def to_posterior(problem: Whitened, mean: Floats, factor: Floats, **found: Any) -> GaussianPosterior:
     """The Gaussian N(mean, F F') in the user's coordinates; ``found`` says how it was found."""
     root = problem.prior_cholesky
     return GaussianPosterior(problem.prior_mean + root @ mean, np.tril(root @ factor), **found)

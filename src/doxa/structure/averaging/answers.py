@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.estimates.long_run import long_run_variance
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Averaged", "AveragedProbability", "QueryAnswer", "WeightedMean", "mean_over_draws", "weighted_mean"]
-
-Floats = NDArray[np.float64]
 
 
 class WeightedMean(NamedTuple):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.categorical import draw_records
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["predictive_checks"]
-
-Floats = NDArray[np.float64]
 
 _REPLICAS = 400
 _STREAM = 20_021  # keeps the stream of replicas apart from those of chains and tables

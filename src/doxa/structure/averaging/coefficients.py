@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["Coefficients", "coefficients", "coefficients_of"]
-
-Floats = NDArray[np.float64]
 
 _FEWEST = 20  # networks that a mean and an interval given a parent are taken from
 

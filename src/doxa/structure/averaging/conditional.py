@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError
 from doxa.inference.exact import Budget, BudgetError, ContractionPlan, plan_contraction
 from doxa.models.separation import requisite_families
@@ -41,8 +42,6 @@ def is_linear(families: Sequence[Family], given: Collection[int]) -> bool:
     """
     return all(child not in given for child, _ in families)
 
-
-Floats = NDArray[np.float64]
 
 _OPERATIONS = 50_000_000_000  # of all networks together: a minute or so
 _LEAST_OPERATIONS = 1_000_000  # of one network

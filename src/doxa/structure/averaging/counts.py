@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.data.large.table import OutOfCoreTable
 from doxa.data.table import check_categories
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from doxa.structure.families.logistic.parameters import LogisticFamily
 
 __all__ = ["CompletedTable", "Family", "FamilyOverCompletions", "parameter_prior"]
-
-Floats = NDArray[np.float64]
 
 
 def parameter_prior(score: FamilyKind, prior: FamilyKind | None, table: Table) -> FamilyKind:

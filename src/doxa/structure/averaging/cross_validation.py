@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.table import collapsed
@@ -26,8 +27,6 @@ from doxa.structure.averaging.questions import column_of
 from doxa.structure.learn import learn
 
 __all__ = ["CrossValidation", "NumberCrossValidation", "cross_validate"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

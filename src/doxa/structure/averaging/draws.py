@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
@@ -37,8 +38,6 @@ N_NETWORKS = 1000  # of all chains together
 _STREAM, _OTHER_STREAM = 20_011, 20_012  # keep streams apart: of Dirichlet tables, and of other parameters
 _MOST_LISTED = 15  # parents of a logistic family of which a table is made
 _MOST_NUMBERS = 2**26  # in the drawn tables of one family: 512 MB
-
-Floats = NDArray[np.float64]
 
 
 class SampledGraphs(Protocol):

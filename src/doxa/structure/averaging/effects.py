@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
@@ -64,7 +65,6 @@ __all__ = [
     "usual_levels",
 ]
 
-Floats = NDArray[np.float64]
 Level = float | str
 Changes = dict[tuple[int, int | None], Floats]  # of a column, and its state or None, in every network
 

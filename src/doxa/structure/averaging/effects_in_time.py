@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 __all__ = ["all_effects_in_time", "effect_in_time", "later_descendants"]
 
-Floats = NDArray[np.float64]
 Outcomes = dict[tuple[int, int, int | None], Floats]  # after so many moments, of a column, of a state: every network
 
 _SEED = 20_442

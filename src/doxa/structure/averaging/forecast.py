@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.read import read_without_empty
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["forecast", "read_do", "refuse_without_time", "simulate"]
-
-Floats = NDArray[np.float64]
 
 _SEED = 20_441
 _PATHS = 10  # of each unit in each network

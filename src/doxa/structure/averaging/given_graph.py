@@ -17,8 +17,8 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.data.declared import declared
 from doxa.errors import ArgumentError
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.draws import NetworkDraws
 
 __all__ = ["GraphFit", "TablePosterior", "fit_plan", "fit_tables"]
-
-Floats = NDArray[np.float64]
 
 _CLOSED_FORM_DRAWS = 1000  # of each chain: what queries average over
 _NETWORKS = 4000  # completions that entries are averaged over

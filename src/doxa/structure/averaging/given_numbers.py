@@ -16,9 +16,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["RegressionPosterior", "kind_for"]
-
-Floats = NDArray[np.float64]
 
 _EVIDENCE_DRAWS = 256  # completions, and parameters
 _MEAN_OF = 2000  # draws, of tables that are no Dirichlet's: as `AdditiveFamily.log_means`

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.data.bins import codes_of_numbers
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["cell_state_probabilities", "completed_tables", "impute", "impute_of"]
-
-Floats = NDArray[np.float64]
 
 _AT_ONCE = 2**22  # probabilities held at once: 32 MB
 _STREAM = 20_022  # keeps the numbers that stand for bins apart from draws of chains

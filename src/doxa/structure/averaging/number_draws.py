@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data.scaled import Scaled, scaled
 from doxa.data.transforms import TRANSFORMS
 from doxa.errors import ArgumentError
@@ -28,8 +29,6 @@ from doxa.structure.cases.incomplete.missing_cells import MissingCells, completi
 from doxa.structure.posterior.relations import descendant_rows
 
 __all__ = ["GaussianDraws"]
-
-Floats = NDArray[np.float64]
 
 _SEED = 20_300  # of weighted draws
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -55,8 +56,6 @@ __all__ = [
     "read_number_question",
     "row_distributions",
 ]
-
-Floats = NDArray[np.float64]
 
 _FAR = 8.0  # standard deviations of a column
 _ROWS = 256  # predicted at a time

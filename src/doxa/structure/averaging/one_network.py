@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import CategoricalNetwork, Dag
 from doxa.structure.averaging.counts import CompletedTable
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["PosteriorNetwork", "aligned", "entries_of", "graph_to_hand_on", "network_to_hand_on", "tables_of_graph"]
-
-Floats = NDArray[np.float64]
 
 _ROUNDS = 20  # of putting states in order; a few are enough
 

@@ -7,8 +7,8 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["FamilyTable", "family_table", "parent_tables", "probable_parents"]
-
-Floats = NDArray[np.float64]
 
 _DRAWS = 2000  # of the parameters of a family whose quantiles have no formula
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from doxa.arrays import Floats
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.cases.incomplete.missing_cells import completion_of, missing_cells_of
 
 __all__ = ["Law", "Noise", "PathDraws", "fresh_noise"]
 
-Floats = NDArray[np.float64]
 Noise = tuple[Floats, Floats]  # uniform and normal numbers, (n_moments, n_paths, n_columns)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.data.bins import codes_of_numbers
 from doxa.data.coding import EmptyColumnsError
@@ -136,9 +137,6 @@ def row_table(rows: Any, known: Sequence[str] = ()) -> Table:
         return read_without_empty(rows, known=known)
     except EmptyColumnsError:
         raise ArgumentError("rows has no cell that is observed; give at least one") from None
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,8 +33,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from doxa.structure.averaging.numbers import NumberAnswer, NumberQuestion
 
 __all__ = ["asked", "averaged_answer", "checked_question", "predictive", "query"]
-
-Floats = NDArray[np.float64]
 
 
 def query(

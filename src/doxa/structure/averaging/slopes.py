@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.structure.averaging.coefficients import Coefficients
 from doxa.structure.averaging.number_draws import GaussianDraws
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 __all__ = ["all_slopes", "slopes_of"]
-
-Floats = NDArray[np.float64]
 
 
 def slopes_of(draws: GaussianDraws, node: str, where: Mapping[str, str] | None = None) -> Coefficients:

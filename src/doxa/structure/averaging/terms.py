@@ -12,8 +12,8 @@ from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from doxa.arrays import Floats
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import check_prob
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Spread", "Term", "closed_form", "drawn_terms", "parent_regressions", "spread_of", "terms_of"]
 
-Floats = NDArray[np.float64]
 Family = tuple[int, tuple[int, ...]]
 
 

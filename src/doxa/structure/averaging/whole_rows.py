@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
+from doxa.arrays import Floats
 from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.families.tables import cell_index
 
 __all__ = ["log_states_of_rows", "takes_whole_rows"]
-
-Floats = NDArray[np.float64]
 
 _ENTRIES = 2**24  # of log densities at a time
 

@@ -21,16 +21,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
+from doxa.arrays import Floats
 from doxa.parameters.variational.hidden.blocks import Layout
 from doxa.parameters.variational.hidden.families import Family, FamilyFit, LearnedRoot, RootFit
 from doxa.parameters.variational.whitened import extrapolate
 
 __all__ = ["Ascent", "AscentFit", "AscentResult", "ascend", "logarithms"]
 
-_Floats = NDArray[np.float64]
 _LEAST_LOG = -745.0  # exp of it is the smallest float
 _ROUNDING = 1e-9
 _LEAPS, _TRIES = 5, 3  # after an extrapolated step that fell; 2 to 10 leaps do about as well
@@ -40,12 +39,12 @@ _LONGEST = 1e4  # in plain steps
 class AscentFit(NamedTuple):
     """The best Gaussians and Betas at some xi and q, and the bound there."""
 
-    xi: _Floats  # (n_xi,), of all families
-    q: _Floats  # (n_q,)
+    xi: Floats  # (n_xi,), of all families
+    q: Floats  # (n_q,)
     families: tuple[FamilyFit, ...]
     roots: tuple[RootFit, ...]
     log_bound: float  # on the log evidence, nats
-    next_xi: _Floats  # (n_xi,)
+    next_xi: Floats  # (n_xi,)
 
 
 class Ascent:
@@ -56,7 +55,7 @@ class Ascent:
         families: Sequence[Family],
         roots: Sequence[LearnedRoot],
         layout: Layout,
-        log_given: _Floats,
+        log_given: Floats,
         log_constant: float = 0.0,
     ) -> None:
         self.families, self.roots, self.layout = tuple(families), tuple(roots), layout
@@ -65,7 +64,7 @@ class Ascent:
         ends = np.cumsum([family.n_xi for family in self.families], dtype=np.intp)
         self._stretches = [slice(end - f.n_xi, end) for f, end in zip(self.families, ends, strict=True)]
 
-    def fit(self, xi: _Floats, q: _Floats) -> AscentFit:
+    def fit(self, xi: Floats, q: Floats) -> AscentFit:
         """Best Gaussians and Betas at ``xi`` and ``q``, and the bound."""
         fits = tuple(f.fit(xi[part], q) for f, part in zip(self.families, self._stretches, strict=True))
         roots = tuple(root.fit(q) for root in self.roots)
@@ -75,12 +74,12 @@ class Ascent:
         next_xi = np.concatenate([np.empty(0), *(fit.next_xi for fit in fits)])
         return AscentFit(xi, q, fits, roots, log_bound, next_xi)
 
-    def best_xi(self, fits: Sequence[FamilyFit], q: _Floats) -> _Floats:
+    def best_xi(self, fits: Sequence[FamilyFit], q: Floats) -> Floats:
         """Best xi for any Gaussians, shape (n_xi,)."""
         found = [f.best_xi(fit.mean, fit.factor, q) for f, fit in zip(self.families, fits, strict=True)]
         return np.concatenate([np.empty(0), *found])
 
-    def better_q(self, fits: Sequence[FamilyFit], roots: Sequence[RootFit], xi: _Floats, q: _Floats) -> _Floats:
+    def better_q(self, fits: Sequence[FamilyFit], roots: Sequence[RootFit], xi: Floats, q: Floats) -> Floats:
         """Make each block's distribution the best for the others, stage after stage; a new array."""
         q = q.copy()
         parts = zip(self.families, fits, self._stretches, strict=True)
@@ -100,11 +99,11 @@ class Ascent:
         """Best xi, then better q, then the best Gaussians and Betas for these: the bound does not decrease."""
         return self.fit(fit.next_xi, self.better_q(fit.families, fit.roots, fit.next_xi, fit.q))
 
-    def flat_q(self) -> _Floats:
+    def flat_q(self) -> Floats:
         """What is known of q before the data: the given roots' law, uniform where there is none."""
         return self.layout.softmax(self._log_given)
 
-    def normalised(self, logits: _Floats) -> _Floats:
+    def normalised(self, logits: Floats) -> Floats:
         """Make ``logits`` (n_q,) a q, with 0 where a given table has one."""
         return self.layout.softmax(np.where(self._possible, logits, -np.inf))
 
@@ -113,7 +112,7 @@ class AscentResult(NamedTuple):
     """Where the ascent ended."""
 
     fit: AscentFit
-    trace: _Floats  # (n,), bounds (nats), increasing
+    trace: Floats  # (n,), bounds (nats), increasing
     n_iterations: int
     converged: bool
 
@@ -168,25 +167,25 @@ def ascend(
 class _Step(NamedTuple):
     """A plain step: xi and log q, where it begins and ends."""
 
-    begin: _Floats
-    end: _Floats
+    begin: Floats
+    end: Floats
 
 
-def logarithms(q: _Floats) -> _Floats:
+def logarithms(q: Floats) -> Floats:
     """Logarithms of probabilities, those of 0 as if of the smallest float."""
     with np.errstate(divide="ignore"):
         return np.maximum(np.log(q), _LEAST_LOG)
 
 
-def _point(xi: _Floats, q: _Floats) -> _Floats:
+def _point(xi: Floats, q: Floats) -> Floats:
     return np.concatenate([xi, logarithms(q)])
 
 
-def _at(ascent: Ascent, fit: AscentFit, point: _Floats) -> AscentFit:
+def _at(ascent: Ascent, fit: AscentFit, point: Floats) -> AscentFit:
     return ascent.fit(np.abs(point[: fit.xi.size]), ascent.normalised(point[fit.xi.size :]))
 
 
-def _scale(ascent: Ascent, fit: AscentFit) -> _Floats:
+def _scale(ascent: Ascent, fit: AscentFit) -> Floats:
     """What makes changes comparable: the bound is about as sensitive to log q as q times the cases."""
     return np.concatenate([np.ones(fit.xi.size), np.sqrt(ascent.layout.cases * fit.q)])
 

@@ -29,13 +29,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, RootFactor
 from doxa.models.logistic_options import listing
 from doxa.models.logistic_rows import MAX_CONFIGURATIONS, components_of_pattern, distinct_rows
 
 __all__ = [
-    "Bits",
     "Block",
     "Component",
     "Instances",
@@ -49,8 +49,6 @@ __all__ = [
     "instances_of",
     "lay_out",
 ]
-
-Bits = NDArray[np.int8]
 
 
 class Component(NamedTuple):
@@ -129,9 +127,6 @@ def all_configurations(n_bits: int) -> Bits:
     return (np.arange(2**n_bits)[:, None] >> np.arange(n_bits) & 1).astype(np.int8)
 
 
-_Floats = NDArray[np.float64]
-
-
 class Block(NamedTuple):
     """Cells with a joint distribution, in every neighbourhood of a component."""
 
@@ -164,7 +159,7 @@ class Stage(NamedTuple):
     sizes: NDArray[np.intp]
     blocks: tuple[Block, ...]
 
-    def softmax(self, logits: _Floats) -> _Floats:
+    def softmax(self, logits: Floats) -> Floats:
         """Probabilities in proportion to the exponentials of ``logits``, run by run."""
         weights = np.exp(logits - np.repeat(np.maximum.reduceat(logits, self.first), self.sizes))
         return np.asarray(weights / np.repeat(np.add.reduceat(weights, self.first), self.sizes))
@@ -174,10 +169,10 @@ class Layout(NamedTuple):
     """All probabilities of q."""
 
     stages: tuple[Stage, ...]
-    cases: _Floats  # (n,), of the neighbourhood that each number belongs to
+    cases: Floats  # (n,), of the neighbourhood that each number belongs to
     n: int
 
-    def softmax(self, logits: _Floats) -> _Floats:
+    def softmax(self, logits: Floats) -> Floats:
         """Normalise every run of an array of logarithms, shape (n,)."""
         q = np.empty(self.n)
         for stage in self.stages:
@@ -270,13 +265,13 @@ class Share(NamedTuple):
     position: _Index  # (n_q,), places in q
     entry: _Index  # (n_q,), the entry that each belongs to
 
-    def marginals(self, q: _Floats) -> _Floats:
+    def marginals(self, q: Floats) -> Floats:
         """Probability of each entry, shape (n_entries,)."""
         return np.bincount(self.entry, weights=q[self.position], minlength=len(self.bits)).astype(
             np.float64, copy=False
         )
 
-    def totals(self, values: _Floats) -> _Floats:
+    def totals(self, values: Floats) -> Floats:
         """Sum over each block's entries, along the first axis."""
         return np.asarray(np.add.reduceat(values, self.first, axis=0))
 
@@ -285,7 +280,7 @@ class Instances(NamedTuple):
     """A factor's instances."""
 
     codes: Bits  # (n, n_scope), -1 where missing
-    cases: _Floats  # (n,)
+    cases: Floats  # (n,)
     shares: tuple[Share | None, ...]  # one a stage
 
 

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.special import betaln, digamma
 
+from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import LogisticFactor, RootFactor
 from doxa.models.logistic_options import GaussianPrior, listing
-from doxa.parameters.variational.hidden.blocks import Bits, Component, Instances, Layout
+from doxa.parameters.variational.hidden.blocks import Component, Instances, Layout
 from doxa.parameters.variational.whitened import Whitened
 
 __all__ = [
@@ -36,8 +37,6 @@ __all__ = [
     "signs_of",
 ]
 
-_Floats = NDArray[np.float64]
-
 
 class RootFit(NamedTuple):
     """Beta(ones, zeros) of a learned root, and its share of the bound (nats)."""
@@ -46,7 +45,7 @@ class RootFit(NamedTuple):
     zeros: float
     log_bound: float
 
-    def log_probabilities(self) -> _Floats:
+    def log_probabilities(self) -> Floats:
         """Expected logarithms of P(0) and P(1), shape (2,)."""
         return np.asarray(digamma([self.zeros, self.ones]) - digamma(self.zeros + self.ones))
 
@@ -54,12 +53,12 @@ class RootFit(NamedTuple):
 class LearnedRoot:
     """A root with a learned probability."""
 
-    def __init__(self, node: str, complete: Bits, cases: _Floats, instances: Instances | None = None) -> None:
+    def __init__(self, node: str, complete: Bits, cases: Floats, instances: Instances | None = None) -> None:
         self.node = node
         self._certain = np.bincount(complete[:, 0], weights=cases, minlength=2).astype(np.float64)
         self._instances = instances
 
-    def fit(self, q: _Floats) -> RootFit:
+    def fit(self, q: Floats) -> RootFit:
         """Best Beta at ``q``."""
         counts = self._certain.copy()
         if self._instances is not None:
@@ -70,7 +69,7 @@ class LearnedRoot:
         zeros, ones = (1 + counts).tolist()
         return RootFit(ones, zeros, float(betaln(ones, zeros)))
 
-    def add(self, fit: RootFit, stage: int, logits: _Floats) -> None:
+    def add(self, fit: RootFit, stage: int, logits: Floats) -> None:
         """Add the expected log probabilities to ``logits`` (n,), the logarithm of q."""
         share = None if self._instances is None else self._instances.shares[stage]
         if share is not None:
@@ -79,7 +78,7 @@ class LearnedRoot:
 
 def log_given_roots(
     factors: Sequence[RootFactor], components: Sequence[Component], layout: Layout, names: Sequence[str]
-) -> _Floats:
+) -> Floats:
     """Log probabilities of given roots for every number of q, shape (n,): minus infinity where a table has a zero.
 
     Learned ones among ``factors`` are left out.
@@ -105,7 +104,7 @@ def log_given_roots(
     return out
 
 
-def log_given_observed(factor: RootFactor, codes: Bits, names: Sequence[str]) -> _Floats:
+def log_given_observed(factor: RootFactor, codes: Bits, names: Sequence[str]) -> Floats:
     """Log probabilities (nats) of rows that observe all roots of a given table, codes (n, n_scope); shape (n,)."""
     assert factor.probabilities is not None
     probabilities = factor.probabilities[tuple(codes.T)]
@@ -126,19 +125,19 @@ def _impossible_row(factor: RootFactor, names: Sequence[str]) -> ArgumentError:
 class FamilyFit(NamedTuple):
     """The best Gaussian of a family at some xi and q, in whitened coordinates."""
 
-    mean: _Floats  # (d,)
-    factor: _Floats  # (d, d), lower; factor factor' is the covariance
+    mean: Floats  # (d,)
+    factor: Floats  # (d, d), lower; factor factor' is the covariance
     log_bound: float  # the family's share, nats; the entropy of q is not in it
-    next_xi: _Floats  # (n_xi,), the best for this Gaussian and q
+    next_xi: Floats  # (n_xi,), the best for this Gaussian and q
 
 
 class FamilyTerms(Protocol):
     """What a family adds to the logarithm of q while blocks change one stage after another."""
 
-    def add(self, stage: int, q: _Floats, logits: _Floats) -> None:
+    def add(self, stage: int, q: Floats, logits: Floats) -> None:
         """Add to ``logits`` (n,) at the stage's places, up to a constant in each block."""
 
-    def moved(self, stage: int, q: _Floats) -> None:
+    def moved(self, stage: int, q: Floats) -> None:
         """Take notice of the stage's new probabilities."""
 
 
@@ -149,13 +148,13 @@ class Family(Protocol):
     coordinates: Coordinates
     n_xi: int
 
-    def fit(self, xi: _Floats, q: _Floats) -> FamilyFit:
+    def fit(self, xi: Floats, q: Floats) -> FamilyFit:
         """Best Gaussian at ``xi`` (n_xi,) and ``q``."""
 
-    def best_xi(self, mean: _Floats, factor: _Floats, q: _Floats) -> _Floats:
+    def best_xi(self, mean: Floats, factor: Floats, q: Floats) -> Floats:
         """Best xi for any Gaussian, shape (n_xi,)."""
 
-    def terms(self, mean: _Floats, factor: _Floats, xi: _Floats, q: _Floats) -> FamilyTerms:
+    def terms(self, mean: Floats, factor: Floats, xi: Floats, q: Floats) -> FamilyTerms:
         """Terms at these; ``q`` is where it starts."""
 
 
@@ -173,25 +172,25 @@ class Coordinates:
         n_parents = len(factor.scope) - 1
         self.step = self.rows(np.eye(n_parents, dtype=np.int8)) - self.rows(np.zeros((1, n_parents), dtype=np.int8))
 
-    def rows(self, values: NDArray[np.int8]) -> _Floats:
+    def rows(self, values: NDArray[np.int8]) -> Floats:
         """Extended rows for codes of the parents, shape (n, 1 + d); ``step`` holds what a 1 in place of a 0 adds."""
         design, offset = self._factor.design(values)
         return np.column_stack([offset + design @ self.prior_mean, design @ self.root])
 
-    def whitened(self, rows: _Floats, sign: _Floats, counts: _Floats) -> Whitened:
+    def whitened(self, rows: Floats, sign: Floats, counts: Floats) -> Whitened:
         """A regression in these coordinates."""
         signed = sign[:, None] * rows
         return Whitened(signed[:, 1:], signed[:, 0], counts, self.prior_mean, self.root)
 
-    def to_whitened(self, coefficients: _Floats) -> _Floats:
+    def to_whitened(self, coefficients: Floats) -> Floats:
         """Coefficients, shape (d,), in these coordinates."""
         return np.asarray(solve_triangular(self.root, coefficients - self.prior_mean, lower=True))
 
-    def factor_to_whitened(self, factor: _Floats) -> _Floats:
+    def factor_to_whitened(self, factor: Floats) -> Floats:
         """A covariance's lower factor, shape (d, d), in these coordinates."""
         return np.tril(solve_triangular(self.root, factor, lower=True))
 
 
-def signs_of(codes: NDArray[np.int8]) -> _Floats:
+def signs_of(codes: NDArray[np.int8]) -> Floats:
     """-1, +1, and 0 where a code is missing."""
     return np.where(codes < 0, 0.0, 2.0 * codes - 1.0)

@@ -21,17 +21,14 @@ number: ``a[:] = b`` would have Numba compile the message of its error, for seco
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from doxa._jit import compiled
+from doxa.arrays import Floats
 from doxa.parameters.variational.hidden.pass_layout import Case, Shape, State
 
 __all__ = ["see_case"]
-
-_Floats: TypeAlias = NDArray[np.float64]
 
 
 @compiled
@@ -39,7 +36,7 @@ def see_case(
     shape: Shape,
     case: Case,
     state: State,
-    q: _Floats,
+    q: Floats,
     free_q: bool,
     learn: bool,
     rules: tuple[bool, bool, float, int],
@@ -103,7 +100,7 @@ def see_case(
 
 
 @compiled
-def _project(shape: Shape, case: Case, state: State, base: _Floats, spread: _Floats) -> None:
+def _project(shape: Shape, case: Case, state: State, base: Floats, spread: Floats) -> None:
     """Mean and covariance of u under the Gaussians of the state."""
     for f in range(shape.family.size):
         g, k = shape.family[f], shape.n_units[f]
@@ -128,13 +125,13 @@ def _project(shape: Shape, case: Case, state: State, base: _Floats, spread: _Flo
 
 
 @compiled
-def _all_marginals(shape: Shape, q: _Floats, marginal: _Floats) -> None:
+def _all_marginals(shape: Shape, q: Floats, marginal: Floats) -> None:
     for s in range(shape.share_block.size):
         _marginals(shape, q, marginal, s)
 
 
 @compiled
-def _marginals(shape: Shape, q: _Floats, marginal: _Floats, s: int) -> None:
+def _marginals(shape: Shape, q: Floats, marginal: Floats, s: int) -> None:
     marginal[shape.share_at[s] : shape.share_at[s + 1]] = 0.0
     begin, end = shape.block_at[shape.share_block[s]], shape.block_at[shape.share_block[s] + 1]
     at = shape.share_cell_at[s]
@@ -143,7 +140,7 @@ def _marginals(shape: Shape, q: _Floats, marginal: _Floats, s: int) -> None:
 
 
 @compiled
-def _all_probabilities(shape: Shape, marginal: _Floats, probability: _Floats) -> None:
+def _all_probabilities(shape: Shape, marginal: Floats, probability: Floats) -> None:
     """Of entries: products of the marginals of the blocks that share them."""
     for g in range(shape.factor_share.size - 1):
         for e in range(shape.entry_at[g], shape.entry_at[g + 1]):
@@ -155,7 +152,7 @@ def _all_probabilities(shape: Shape, marginal: _Floats, probability: _Floats) ->
 
 
 @compiled
-def _moments(shape: Shape, mean: _Floats, covariance: _Floats, centre: _Floats, second: _Floats) -> None:
+def _moments(shape: Shape, mean: Floats, covariance: Floats, centre: Floats, second: Floats) -> None:
     """Of each entry's logit and of its square."""
     for f in range(shape.family.size):
         k = shape.n_units[f]
@@ -170,7 +167,7 @@ def _moments(shape: Shape, mean: _Floats, covariance: _Floats, centre: _Floats, 
 
 
 @compiled
-def _best_xi(shape: Shape, probability: _Floats, second: _Floats, by_row: bool, xi: _Floats, slope: _Floats) -> None:
+def _best_xi(shape: Shape, probability: Floats, second: Floats, by_row: bool, xi: Floats, slope: Floats) -> None:
     for f in range(shape.family.size):
         first, last = shape.entry_at[f], shape.entry_at[f + 1]
         if by_row:
@@ -190,11 +187,11 @@ def _best_xi(shape: Shape, probability: _Floats, second: _Floats, by_row: bool, 
 def _values(
     shape: Shape,
     case: Case,
-    moments: tuple[_Floats, _Floats, _Floats, _Floats],
-    beta: _Floats,
+    moments: tuple[Floats, Floats, Floats, Floats],
+    beta: Floats,
     by_row: bool,
     published: bool,
-    value: _Floats,
+    value: Floats,
 ) -> None:
     """What each entry adds to the logarithm of q (eq. 65), up to what all entries of its factor have in common."""
     centre, second, xi, slope = moments
@@ -212,7 +209,7 @@ def _values(
 
 
 @compiled
-def _better_q(shape: Shape, case: Case, value: _Floats, published: bool, q: _Floats, marginal: _Floats) -> None:
+def _better_q(shape: Shape, case: Case, value: Floats, published: bool, q: Floats, marginal: Floats) -> None:
     """Make each block's distribution the best for the others."""
     logits = np.empty(q.size)
     for b in range(shape.block_at.size - 1):
@@ -249,12 +246,12 @@ def _better_q(shape: Shape, case: Case, value: _Floats, published: bool, q: _Flo
 def _condition(
     shape: Shape,
     case: Case,
-    base: _Floats,
-    spread: _Floats,
-    probability: _Floats,
-    slope: _Floats,
-    mean: _Floats,
-    covariance: _Floats,
+    base: Floats,
+    spread: Floats,
+    probability: Floats,
+    slope: Floats,
+    mean: Floats,
+    covariance: Floats,
 ) -> float:
     """Gaussians of u given the case, and the log integral of what each entry adds, exp(p s h / 2 - p lambda h^2)."""
     log_integral = 0.0
@@ -286,7 +283,7 @@ def _condition(
 
 
 @compiled
-def _count(shape: Shape, state: State, probability: _Floats, beta: _Floats) -> None:
+def _count(shape: Shape, state: State, probability: Floats, beta: Floats) -> None:
     """Betas given the case."""
     for r in range(shape.root.size):
         e = shape.entry_at[shape.family.size + r]
@@ -299,11 +296,11 @@ def _constants(
     shape: Shape,
     case: Case,
     state: State,
-    probability: _Floats,
-    xi: _Floats,
-    slope: _Floats,
-    beta: _Floats,
-    q: _Floats,
+    probability: Floats,
+    xi: Floats,
+    slope: Floats,
+    beta: Floats,
+    q: Floats,
 ) -> float:
     """The rest of the bound: what does not depend on coefficients, the roots, and the entropy of q."""
     total = 0.0
@@ -321,7 +318,7 @@ def _constants(
 
 
 @compiled
-def _learn(shape: Shape, case: Case, state: State, probability: _Floats, slope: _Floats, beta: _Floats) -> None:
+def _learn(shape: Shape, case: Case, state: State, probability: Floats, slope: Floats, beta: Floats) -> None:
     """Change the state by what was found."""
     for f in range(shape.family.size):
         g, k = shape.family[f], shape.n_units[f]

@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from doxa._by_address import by_address
+from doxa.arrays import Bits, Floats
 from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
 from doxa.models.logistic_rows import MAX_CONFIGURATIONS, binary_codes, distinct_rows
 from doxa.parameters.variational.hidden.blocks import (
-    Bits,
     Block,
     Component,
     all_configurations,
@@ -33,7 +33,6 @@ from doxa.parameters.variational.hidden.families import Coordinates, log_given_o
 
 __all__ = ["Case", "Family", "Group", "PassLayout", "Place", "Shape", "State", "lay_out_pass"]
 
-_Floats: TypeAlias = NDArray[np.float64]
 _Index: TypeAlias = NDArray[np.intp]
 
 
@@ -44,7 +43,7 @@ class Shape(NamedTuple):
     family: _Index  # (n_families,), which of the state's
     root: _Index  # (n_roots,), likewise
     entry_at: _Index  # (n_factors + 1,), where each factor's entries begin
-    unit: _Floats  # (n_family_entries, most), h = unit @ u
+    unit: Floats  # (n_family_entries, most), h = unit @ u
     n_units: _Index  # (n_families,), k + 1
     share_block: _Index  # (n_shares,), the block that has some of a factor's cells; shares stand factor by factor
     share_at: _Index  # (n_shares + 1,), where the marginals of each begin
@@ -63,11 +62,11 @@ class Shape(NamedTuple):
 class Case(NamedTuple):
     """What is observed around a component."""
 
-    rows: _Floats  # flat: for each family (k + 1, 1 + d), extended rows of u
+    rows: Floats  # flat: for each family (k + 1, 1 + d), extended rows of u
     row_at: _Index  # (n_families,)
-    sign: _Floats  # (n_family_entries,), of the child
+    sign: Floats  # (n_family_entries,), of the child
     configuration: _Index  # (n_family_entries,), which of the state's
-    log_given: _Floats  # (n_q,), log probability of given roots
+    log_given: Floats  # (n_q,), log probability of given roots
 
 
 @by_address
@@ -77,11 +76,11 @@ class State(NamedTuple):
     dimension: _Index  # (families,)
     mean_at: _Index  # (families,)
     covariance_at: _Index  # (families,)
-    mean: _Floats  # flat
-    covariance: _Floats  # flat
-    beta: _Floats  # (roots, 2): cases of 0 and of 1, with the prior's
-    weight: _Floats  # (configurations,), of all families: what each added to the precision
-    pull: _Floats  # (configurations,), and to precision times mean
+    mean: Floats  # flat
+    covariance: Floats  # flat
+    beta: Floats  # (roots, 2): cases of 0 and of 1, with the prior's
+    weight: Floats  # (configurations,), of all families: what each added to the precision
+    pull: Floats  # (configurations,), and to precision times mean
 
 
 class Family(NamedTuple):
@@ -217,7 +216,7 @@ def _complete(factor: Factor, codes: Bits) -> _Complete:
     return _Complete(rows, local.astype(np.intp), configurations, np.empty(0, dtype=np.intp))
 
 
-def _given_complete(factors: Sequence[Factor], codes: Bits, names: Sequence[str]) -> _Floats:
+def _given_complete(factors: Sequence[Factor], codes: Bits, names: Sequence[str]) -> Floats:
     """Log probability of given roots in the rows that observe all of them, shape (n_distinct,)."""
     total = np.zeros(len(codes))
     for factor in factors:
@@ -257,7 +256,7 @@ class _Draft:
         return codes
 
     def group(
-        self, blocks: Sequence[Block], index: dict[int, int], known: Sequence[Family], log_given: Sequence[_Floats]
+        self, blocks: Sequence[Block], index: dict[int, int], known: Sequence[Family], log_given: Sequence[Floats]
     ) -> Group:
         """The component in flat arrays."""
         units, rows = [], []
@@ -302,7 +301,7 @@ def _whole_group(factor: Factor, index: int, family: Family, whole: _Complete) -
     return Group((), (), shape, tuple(cases))
 
 
-def _case(rows: Sequence[_Floats], signs: Sequence[_Floats], numbers: Sequence[_Index], log_given: _Floats) -> Case:
+def _case(rows: Sequence[Floats], signs: Sequence[Floats], numbers: Sequence[_Index], log_given: Floats) -> Case:
     return Case(
         np.concatenate([np.empty(0), *(row.ravel() for row in rows)]),
         _begins([row.size for row in rows])[:-1],
@@ -315,7 +314,7 @@ def _case(rows: Sequence[_Floats], signs: Sequence[_Floats], numbers: Sequence[_
 def _shape(
     families: Sequence[int],
     roots: Sequence[int],
-    units: Sequence[_Floats],
+    units: Sequence[Floats],
     cells: Sequence[Sequence[int]],
     blocks: Sequence[Block],
 ) -> Shape:

@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import block_diag
 
+from doxa.arrays import Floats
 from doxa.checks import check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -61,8 +62,6 @@ Found = TypeVar("Found", "HiddenPosterior", "SequentialHiddenPosterior")
 
 _SAME = 0.1  # standard deviations: nearer Gaussians are one
 
-_Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HiddenPosterior:
@@ -97,11 +96,11 @@ class HiddenPosterior:
     gaussians: dict[str, GaussianPosterior]
     roots: dict[str, tuple[float, float]]
     log_evidence: float
-    trace: _Floats
+    trace: Floats
     converged: bool
     n_iterations: int
     problem: HiddenProblem
-    q: _Floats = field(repr=False)
+    q: Floats = field(repr=False)
 
     @property
     def network(self) -> LogisticNetwork:
@@ -123,7 +122,7 @@ class HiddenPosterior:
         """Node and coefficient, in the order in which `joint_gaussian` strings the coefficients."""
         return tuple((node, label) for node in self.gaussians for label in self.network.coefficients(node))
 
-    def cell_probabilities(self) -> _Floats:
+    def cell_probabilities(self) -> Floats:
         """P(cell = 1) for each distinct row of the table and each node, shape (n_distinct, n_nodes).
 
         Observed cells are 0 or 1, missing ones the marginals of q.  A missing cell without observed descendants is no

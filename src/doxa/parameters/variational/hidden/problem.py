@@ -38,6 +38,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from doxa.arrays import Bits, Floats
 from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -51,7 +52,6 @@ from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.bound import expected_log_bound, lambda_of
 from doxa.parameters.variational.hidden.ascent import Ascent
 from doxa.parameters.variational.hidden.blocks import (
-    Bits,
     Component,
     Instances,
     Share,
@@ -81,8 +81,8 @@ class _Part(NamedTuple):
     """A share with what its configurations mean for this family."""
 
     share: Share
-    steps: _Floats  # (n_entries, 1 + d), what the block's parents add to the row in which they are 0
-    sign: _Floats  # (n_entries,), of the child; 0 where it is not in the block
+    steps: Floats  # (n_entries, 1 + d), what the block's parents add to the row in which they are 0
+    sign: Floats  # (n_entries,), of the child; 0 where it is not in the block
     has_child: NDArray[np.bool_]  # (n_entries,)
 
     def spread(self, values: NDArray[_Number]) -> NDArray[_Number]:
@@ -93,22 +93,22 @@ class _Part(NamedTuple):
 class _Expected(NamedTuple):
     """Expected rows and signs, complete configurations first; and each part with its share in them."""
 
-    rows: _Floats  # (n_xi, 1 + d)
-    sign: _Floats  # (n_xi,)
-    parts: list[tuple[_Part, NDArray[np.intp], _Floats, _Floats]]  # xi and probability of entries, mean step of blocks
+    rows: Floats  # (n_xi, 1 + d)
+    sign: Floats  # (n_xi,)
+    parts: list[tuple[_Part, NDArray[np.intp], Floats, Floats]]  # xi and probability of entries, mean step of blocks
 
 
 class _Moments(NamedTuple):
     """Expected rows of q, and the spread about them as rows with probabilities."""
 
-    rows: _Floats  # (n_xi, 1 + d)
-    sign: _Floats  # (n_xi,), expected
-    spread: _Floats  # (n_entries, 1 + d), of mean zero in each block
+    rows: Floats  # (n_xi, 1 + d)
+    sign: Floats  # (n_xi,), expected
+    spread: Floats  # (n_entries, 1 + d), of mean zero in each block
     owner: NDArray[np.intp]  # (n_entries,), the xi that each belongs to
-    probability: _Floats  # (n_entries,)
-    spread_sign: _Floats  # (n_entries,), 0 where the child is not in the block
+    probability: Floats  # (n_entries,)
+    spread_sign: Floats  # (n_entries,), 0 where the child is not in the block
 
-    def of_logit(self, mean: _Floats, factor: _Floats) -> tuple[_Floats, _Floats]:
+    def of_logit(self, mean: Floats, factor: Floats) -> tuple[Floats, Floats]:
         """Expectation of the signed logit and of its square, under q and the Gaussian."""
         centre = self.rows[:, 0] + self.rows[:, 1:] @ mean
         second = centre**2 + row_variances(self.rows[:, 1:], factor)
@@ -126,7 +126,7 @@ class RowFamily:
     """A family with a xi for each of its instances, and for each complete configuration."""
 
     def __init__(
-        self, factor: LogisticFactor, prior: GaussianPrior, complete: Bits, cases: _Floats, instances: Instances
+        self, factor: LogisticFactor, prior: GaussianPrior, complete: Bits, cases: Floats, instances: Instances
     ) -> None:
         self.node = factor.node
         self.coordinates = Coordinates(factor, prior)
@@ -138,7 +138,7 @@ class RowFamily:
         self._parts = [None if share is None else self._part(share) for share in instances.shares]
         self.n_xi = self._cases.size
 
-    def fit(self, xi: _Floats, q: _Floats) -> FamilyFit:
+    def fit(self, xi: Floats, q: Floats) -> FamilyFit:
         """Best Gaussian at ``xi`` (n_xi,) and ``q``."""
         moments = self._moments(q)
         cases = np.concatenate([self._cases, self._cases[moments.owner] * moments.probability])
@@ -150,11 +150,11 @@ class RowFamily:
         log_bound = float(self._cases @ expected_log_bound(centre, second, xi)) - divergence(mean, factor)
         return FamilyFit(mean, factor, log_bound, np.sqrt(second))
 
-    def best_xi(self, mean: _Floats, factor: _Floats, q: _Floats) -> _Floats:
+    def best_xi(self, mean: Floats, factor: Floats, q: Floats) -> Floats:
         """Best xi for any Gaussian, shape (n_xi,)."""
         return np.asarray(np.sqrt(self._moments(q).of_logit(mean, factor)[1]))
 
-    def terms(self, mean: _Floats, factor: _Floats, xi: _Floats, q: _Floats) -> _RowTerms:
+    def terms(self, mean: Floats, factor: Floats, xi: Floats, q: Floats) -> _RowTerms:
         """Terms of the logarithm of q at these; ``q`` is where it starts."""
         expected, n = self._expected(q), self._n_complete
         return _RowTerms(self._parts, expected.rows[n:], expected.sign[n:], mean, factor, lambda_of(xi[n:]))
@@ -163,7 +163,7 @@ class RowFamily:
         sign = signs_of(share.bits[:, -1])
         return _Part(share, np.maximum(share.bits[:, :-1], 0) @ self.coordinates.step, sign, sign != 0)
 
-    def _expected(self, q: _Floats) -> _Expected:
+    def _expected(self, q: Floats) -> _Expected:
         rows, sign = self._rows.copy(), self._sign.copy()
         parts = []
         for part in self._parts:
@@ -176,7 +176,7 @@ class RowFamily:
                 parts.append((part, part.spread(owner), probability, centre))
         return _Expected(rows, sign, parts)
 
-    def _moments(self, q: _Floats) -> _Moments:
+    def _moments(self, q: Floats) -> _Moments:
         rows, sign, parts = self._expected(q)
         spread = np.concatenate([rows[:0], *(part.steps - part.spread(centre) for part, _, _, centre in parts)])
         owner = np.concatenate([np.empty(0, dtype=np.intp), *(owner for _, owner, _, _ in parts)])
@@ -190,16 +190,16 @@ class _RowTerms:
     def __init__(
         self,
         parts: list[_Part | None],
-        rows: _Floats,
-        sign: _Floats,
-        mean: _Floats,
-        factor: _Floats,
-        slope: _Floats,
+        rows: Floats,
+        sign: Floats,
+        mean: Floats,
+        factor: Floats,
+        slope: Floats,
     ) -> None:
         self._parts, self._rows, self._sign = parts, rows, sign
         self._mean, self._factor, self._slope = mean, factor, slope
 
-    def add(self, stage: int, q: _Floats, logits: _Floats) -> None:
+    def add(self, stage: int, q: Floats, logits: Floats) -> None:
         """Take the block's cells out of the mean rows, and put each of their configurations in."""
         part = self._parts[stage]
         if part is None:
@@ -213,7 +213,7 @@ class _RowTerms:
         values = sign * centre / 2 - part.spread(self._slope[share.instance]) * square
         logits[share.position] += values[share.entry]
 
-    def moved(self, stage: int, q: _Floats) -> None:
+    def moved(self, stage: int, q: Floats) -> None:
         """Put the block's cells back, with their new probabilities."""
         part = self._parts[stage]
         if part is None:
@@ -233,7 +233,7 @@ class _Group(NamedTuple):
 
     stages: tuple[int, ...]
     bits: Bits  # (n_entries, n_scope)
-    cases: _Floats  # (n_entries,), of the instance
+    cases: Floats  # (n_entries,), of the instance
     marginal: _Index  # (n_entries, n_stages), places in the marginals of all shares
 
 
@@ -241,7 +241,7 @@ class TableFamily:
     """A family with a xi for each of its configurations."""
 
     def __init__(
-        self, factor: LogisticFactor, prior: GaussianPrior, complete: Bits, cases: _Floats, instances: Instances
+        self, factor: LogisticFactor, prior: GaussianPrior, complete: Bits, cases: Floats, instances: Instances
     ) -> None:
         self.node = factor.node
         self.coordinates = Coordinates(factor, prior)
@@ -259,11 +259,11 @@ class TableFamily:
         )
         self.n_xi = len(configurations)
 
-    def marginals(self, q: _Floats) -> _Floats:
+    def marginals(self, q: Floats) -> Floats:
         """Marginals of all shares, one after another."""
         return np.concatenate([np.empty(0), *(share.marginals(q) for share in self.shares if share is not None)])
 
-    def expected_cases(self, q: _Floats) -> _Floats:
+    def expected_cases(self, q: Floats) -> Floats:
         """Cases of each configuration, those that are certain included; shape (n_xi,)."""
         marginals = self.marginals(q)
         cases = self._cases.copy()
@@ -272,7 +272,7 @@ class TableFamily:
             cases += np.bincount(index, weights=group.cases * probability, minlength=self.n_xi)
         return cases
 
-    def averages(self, stage: int, values: _Floats, marginals: _Floats) -> _Floats:
+    def averages(self, stage: int, values: Floats, marginals: Floats) -> Floats:
         """Values of configurations averaged over the cells in other stages, one for each entry of the share."""
         stretch = self.stretches[stage]
         total = np.zeros(stretch.stop - stretch.start)
@@ -284,21 +284,21 @@ class TableFamily:
                 total += np.bincount(group.marginal[:, j] - stretch.start, weights=terms, minlength=total.size)
         return total
 
-    def fit(self, xi: _Floats, q: _Floats) -> FamilyFit:
+    def fit(self, xi: Floats, q: Floats) -> FamilyFit:
         """Best Gaussian at ``xi`` (n_xi,) and ``q``."""
         state = batch.init(self._regression._replace(counts=self.expected_cases(q)), xi)
         return FamilyFit(state.mean, state.factor, state.log_bound, state.next_xi)
 
-    def best_xi(self, mean: _Floats, factor: _Floats, q: _Floats) -> _Floats:  # noqa: ARG002
+    def best_xi(self, mean: Floats, factor: Floats, q: Floats) -> Floats:  # noqa: ARG002
         """Best xi for any Gaussian, whatever q is; shape (n_xi,)."""
         return np.sqrt(self._moments(mean, factor)[1])
 
-    def terms(self, mean: _Floats, factor: _Floats, xi: _Floats, q: _Floats) -> _TableTerms:
+    def terms(self, mean: Floats, factor: Floats, xi: Floats, q: Floats) -> _TableTerms:
         """Terms of the logarithm of q at these; ``q`` is where it starts."""
         centre, second = self._moments(mean, factor)
         return _TableTerms(self, expected_log_bound(centre, second, xi), self.marginals(q))
 
-    def _moments(self, mean: _Floats, factor: _Floats) -> tuple[_Floats, _Floats]:
+    def _moments(self, mean: Floats, factor: Floats) -> tuple[Floats, Floats]:
         centre = self._regression.offset + self._regression.rows @ mean
         return centre, centre**2 + row_variances(self._regression.rows, factor)
 
@@ -306,16 +306,16 @@ class TableFamily:
 class _TableTerms:
     """What the family adds to the logarithm of q while blocks change one stage after another."""
 
-    def __init__(self, family: TableFamily, values: _Floats, marginals: _Floats) -> None:
+    def __init__(self, family: TableFamily, values: Floats, marginals: Floats) -> None:
         self._family, self._values, self._marginals = family, values, marginals
 
-    def add(self, stage: int, q: _Floats, logits: _Floats) -> None:  # noqa: ARG002
+    def add(self, stage: int, q: Floats, logits: Floats) -> None:  # noqa: ARG002
         """Average the values over the cells of other blocks."""
         share = self._family.shares[stage]
         if share is not None:
             logits[share.position] += self._family.averages(stage, self._values, self._marginals)[share.entry]
 
-    def moved(self, stage: int, q: _Floats) -> None:
+    def moved(self, stage: int, q: Floats) -> None:
         """Use the new probabilities from now on."""
         share = self._family.shares[stage]
         if share is not None:
@@ -356,7 +356,6 @@ def _groups(instances: Instances, stretches: list[slice], node: str) -> list[_Gr
 
 Form = Literal["unconstrained", "mean_field", "structured"]
 Xi = Literal["configuration", "row"]
-_Floats = NDArray[np.float64]
 _GROUP_SIZE = 3
 
 

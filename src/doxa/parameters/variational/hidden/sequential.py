@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
@@ -43,7 +44,6 @@ from doxa.sampling.gaussian import GaussianPosterior
 
 __all__ = ["SequentialHiddenPosterior", "sequential_hidden_posterior", "sequential_hidden_posteriors"]
 
-_Floats = NDArray[np.float64]
 _SWEEPS = 3  # of q at given coefficients
 _LED = 2  # cases that are led for each parameter
 
@@ -82,20 +82,20 @@ class SequentialHiddenPosterior:
     gaussians: dict[str, GaussianPosterior]
     roots: dict[str, tuple[float, float]]
     log_evidence: float
-    trace: _Floats
+    trace: Floats
     converged: bool
     order: CaseOrder
     network: LogisticNetwork
     form: Form
     xi: Xi
-    cells: _Floats = field(repr=False)
+    cells: Floats = field(repr=False)
 
     @property
     def labels(self) -> tuple[tuple[str, str], ...]:
         """Node and coefficient, in the order in which `joint_gaussian` strings the coefficients."""
         return tuple((node, label) for node in self.gaussians for label in self.network.coefficients(node))
 
-    def cell_probabilities(self) -> _Floats:
+    def cell_probabilities(self) -> Floats:
         """``cells``, with missing cells that have no observed descendants predicted from their parents."""
         cells = self.cells.copy()
         predict_rest(cells, self.network.factors, self.gaussians, self.roots)
@@ -290,7 +290,7 @@ def _plan(
     return _Plan(layout, cases, settled, form, xi, published, rng, tolerance, most)
 
 
-def _run(plan: _Plan, coefficients: Mapping[str, _Floats] | None, led: int | None) -> SequentialHiddenPosterior:
+def _run(plan: _Plan, coefficients: Mapping[str, Floats] | None, led: int | None) -> SequentialHiddenPosterior:
     from doxa.parameters.variational.hidden.one_case import see_case  # compiled: imported where it is used
 
     layout = plan.layout
@@ -346,7 +346,7 @@ def _run(plan: _Plan, coefficients: Mapping[str, _Floats] | None, led: int | Non
 
 
 def _gaussian(
-    family: Family, weights: _Floats, pulls: _Floats, method: str, converged: bool, trace: _Floats
+    family: Family, weights: Floats, pulls: Floats, method: str, converged: bool, trace: Floats
 ) -> GaussianPosterior:
     """Sum what each configuration taught afresh, which removes what rounding did on the way."""
     place = slice(family.first, family.first + len(family.configurations))
@@ -367,7 +367,7 @@ def _gaussian(
     )
 
 
-def _flat_q(group: Group, log_given: _Floats) -> _Floats:
+def _flat_q(group: Group, log_given: Floats) -> Floats:
     """What is known of q before the data: the given roots' law, uniform where there is none."""
     q = np.empty(log_given.size)
     for begin, end in zip(group.shape.block_at[:-1].tolist(), group.shape.block_at[1:].tolist(), strict=True):
@@ -386,7 +386,7 @@ def _n_led(plan: _Plan, led: int | None) -> int:
     return int(min(_LED * n_parameters, incomplete[plan.order.rows].sum() // 2))
 
 
-def _guide(layout: PassLayout, coefficients: Mapping[str, _Floats]) -> State:
+def _guide(layout: PassLayout, coefficients: Mapping[str, Floats]) -> State:
     """A state that is sure of given coefficients; roots that are not given are as the prior has them."""
     state = layout.fresh_state()
     state.covariance[:] = 0.0

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
@@ -26,7 +27,7 @@ from doxa.models.logistic_options import listing
 from doxa.models.logistic_rows import distinct_rows
 from doxa.parameters.variational.bound import expected_log_logistic
 from doxa.parameters.variational.hidden.ascent import AscentFit, logarithms
-from doxa.parameters.variational.hidden.blocks import Bits, Component, Layout, all_configurations
+from doxa.parameters.variational.hidden.blocks import Component, Layout, all_configurations
 from doxa.parameters.variational.hidden.families import FamilyFit, RootFit
 from doxa.parameters.variational.hidden.problem import HiddenProblem
 from doxa.parameters.variational.laplace import find_mode
@@ -48,11 +49,10 @@ __all__ = [
 ]
 
 
-_Floats = NDArray[np.float64]
 _MOST_PARENTS = 10  # missing ones summed over: 1024 terms; the sum of more is near enough to Gaussian
 
 
-def block_marginals(codes: Bits, components: Sequence[Component], layout: Layout, q: _Floats) -> _Floats:
+def block_marginals(codes: Bits, components: Sequence[Component], layout: Layout, q: Floats) -> Floats:
     """P(cell = 1) for each row and node, shape (n_distinct, n_nodes): observed 0 and 1, NaN where q has no say."""
     cells = np.where(codes < 0, np.nan, codes.astype(np.float64))
     for stage in layout.stages:
@@ -63,7 +63,7 @@ def block_marginals(codes: Bits, components: Sequence[Component], layout: Layout
     return cells
 
 
-def product_of_cells(cells: _Floats, components: Sequence[Component], layout: Layout) -> _Floats:
+def product_of_cells(cells: Floats, components: Sequence[Component], layout: Layout) -> Floats:
     """The q (n,) in which all cells are independent with these probabilities, shape (n_distinct, n_nodes)."""
     q = np.empty(layout.n)
     for stage in layout.stages:
@@ -76,7 +76,7 @@ def product_of_cells(cells: _Floats, components: Sequence[Component], layout: La
 
 
 def predict_rest(
-    cells: _Floats,
+    cells: Floats,
     factors: Sequence[Factor],
     gaussians: Mapping[str, Gaussian],
     roots: Mapping[str, tuple[float, float]],
@@ -102,7 +102,7 @@ def _root_probability(factor: RootFactor, axis: int, roots: Mapping[str, tuple[f
     return float(factor.probabilities.sum(axis=others)[1])
 
 
-def _probability_of_one(factor: LogisticFactor, parents: _Floats, gaussian: Gaussian) -> _Floats:
+def _probability_of_one(factor: LogisticFactor, parents: Floats, gaussian: Gaussian) -> Floats:
     out = np.empty(len(parents))
     open_ended = (parents > 0) & (parents < 1)
     patterns, pattern = distinct_rows(open_ended.astype(np.int8))
@@ -112,7 +112,7 @@ def _probability_of_one(factor: LogisticFactor, parents: _Floats, gaussian: Gaus
     return out
 
 
-def _averaged(factor: LogisticFactor, parents: _Floats, missing: NDArray[np.intp], gaussian: Gaussian) -> _Floats:
+def _averaged(factor: LogisticFactor, parents: Floats, missing: NDArray[np.intp], gaussian: Gaussian) -> Floats:
     if missing.size > _MOST_PARENTS:
         design, offset = factor.design(parents)
         steps = np.zeros((missing.size, parents.shape[1]))
@@ -143,7 +143,7 @@ def hidden_nodes(problem: HiddenProblem) -> tuple[int, ...]:
     return tuple(np.flatnonzero((problem.codes < 0).all(axis=0)).tolist())
 
 
-def draw_coefficients(problem: HiddenProblem, rng: np.random.Generator) -> dict[str, _Floats]:
+def draw_coefficients(problem: HiddenProblem, rng: np.random.Generator) -> dict[str, Floats]:
     """Coefficients for every family with missing cells."""
     drawn = {}
     for family, complete in zip(problem.ascent.families, problem.complete, strict=True):
@@ -154,7 +154,7 @@ def draw_coefficients(problem: HiddenProblem, rng: np.random.Generator) -> dict[
     return drawn
 
 
-def relabelled(problem: HiddenProblem, coefficients: Mapping[str, _Floats], nodes: Sequence[int]) -> dict[str, _Floats]:
+def relabelled(problem: HiddenProblem, coefficients: Mapping[str, Floats], nodes: Sequence[int]) -> dict[str, Floats]:
     """The same probabilities with the states of ``nodes`` exchanged (as near as a fixed bias lets them be)."""
     out = {node: vector.copy() for node, vector in coefficients.items()}
     for factor in problem.network.factors:
@@ -175,7 +175,7 @@ def relabelled(problem: HiddenProblem, coefficients: Mapping[str, _Floats], node
 
 def drawn_starts(
     problem: HiddenProblem, seeds: Sequence[np.random.SeedSequence]
-) -> Iterator[tuple[dict[str, _Floats], np.random.Generator]]:
+) -> Iterator[tuple[dict[str, Floats], np.random.Generator]]:
     """Coefficients to start at, one for each seed, and the generator that has drawn them.
 
     Where nodes are hidden, every two are the same draw, with the states of some hidden nodes exchanged in the first,
@@ -221,7 +221,7 @@ def begin_from(
     other: HiddenProblem,
     gaussians: Mapping[str, GaussianPosterior],
     betas: Mapping[str, tuple[float, float]],
-    cells: _Floats,
+    cells: Floats,
 ) -> AscentFit:
     """Begin at Gaussians, Betas and cells found for another problem; with a freer q, never below a mean-field bound."""
     ascent = problem.ascent
@@ -250,7 +250,7 @@ def sure(probability: ArrayLike) -> RootFit:
     return RootFit(_SURE * ones, _SURE * (1 - ones), np.nan)
 
 
-def check_coefficients(network: LogisticNetwork, coefficients: Mapping[str, ArrayLike]) -> dict[str, _Floats]:
+def check_coefficients(network: LogisticNetwork, coefficients: Mapping[str, ArrayLike]) -> dict[str, Floats]:
     """Coefficients, and probabilities of learned roots, as vectors; ArgumentError if they are not the network's."""
     checked = {}
     for node, values in coefficients.items():
