@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
-__all__ = ["Lines", "a_kind", "counted", "duration", "in_message", "many", "memory", "printable", "shown", "span"]
+__all__ = [
+    "Lines", "a_kind", "counted", "duration", "in_message", "listed", "many", "memory", "near", "printable", "shown",
+    "span",
+]  # fmt: skip
 
 _SCALES = ((10**12, "trillion"), (10**9, "billion"), (10**6, "million"), (10**3, "thousand"))
 _WIDEST = 80  # characters of a value in a message
@@ -62,6 +66,34 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     ('1 row', '3 stretches')
     """
     return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 12) -> str:
+    """Names in quotes, the first ``most`` of them.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], most=2)
+    "'a', 'b', ... 1 more"
+    """
+    more = f", ... {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(map(repr, names[:most])) + more
+
+
+def near(word: str, known: Iterable[str]) -> str:
+    """Words that look alike, else the first few of what is known.
+
+    Examples
+    --------
+    >>> near("Smoke", ["smoke", "phys"]), near("x", ["smoke", "phys"])
+    ("close to it is 'smoke'", "there are 'smoke', 'phys'")
+    """
+    names = list(known)
+    folded = {name.casefold(): name for name in reversed(names)}
+    found = get_close_matches(word.casefold(), folded, n=3, cutoff=0.6)
+    if found:
+        return f"close to it {'is' if len(found) == 1 else 'are'} {', '.join(repr(folded[name]) for name in found)}"
+    return f"there are {listed(names, 8)}"
 
 
 def span(numbers: Iterable[float]) -> str:

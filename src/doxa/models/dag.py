@@ -30,6 +30,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.models.separation import Adjustment, ancestral, are_separated
+from doxa.text import listed
 
 __all__ = ["AcyclicGraph", "Cpdag", "Dag"]
 
@@ -213,7 +214,7 @@ class Dag:
         for parent, child in pairs:
             for node in (parent, child):
                 if node not in index:
-                    raise ArgumentError(f"edges contains the unknown node {node!r}; the nodes are {_listing(names)}")
+                    raise ArgumentError(f"edges contains the unknown node {node!r}; the nodes are {listed(names)}")
             adjacency[index[parent], index[child]] = True
         return cls(adjacency, names)
 
@@ -455,7 +456,7 @@ class Dag:
     def _position(self, node: Node) -> int:
         if isinstance(node, str):
             if node not in self._index:
-                raise ArgumentError(f"node {node!r} is not in the graph; its nodes are {_listing(self._names)}")
+                raise ArgumentError(f"node {node!r} is not in the graph; its nodes are {listed(self._names)}")
             return self._index[node]
         position = operator.index(node)
         if not 0 <= position < self.n_nodes:
@@ -504,11 +505,6 @@ def _check_names(names: Sequence[str] | None, n_nodes: int) -> tuple[str, ...]:
     if repeated:
         raise ArgumentError(f"names has {repeated[0]!r} more than once; every node needs a name of its own")
     return names
-
-
-def _listing(names: Sequence[str], most: int = 12) -> str:
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f", ... {len(names) - most} more" if len(names) > most else "")
 
 
 def _topological_order(adjacency: NDArray[np.bool_]) -> list[int] | None:

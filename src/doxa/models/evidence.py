@@ -8,8 +8,7 @@ here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.markov import read_array
+from doxa.text import near
 
 if TYPE_CHECKING:
     from doxa.models.gaussian import GaussianNetwork
@@ -95,7 +95,7 @@ def read_evidence(
     hard = {}
     for name, state in _items("given", given):
         variable = _variable("given", name, position)
-        hard[variable] = _state(f"given[{name!r}]", state, network.states[variable])
+        hard[variable] = place_of_state(f"given[{name!r}]", state, network.states[variable])
     likelihoods = {}
     for name, value in _items("soft", soft):
         variable = _variable("soft", name, position)
@@ -137,7 +137,7 @@ def read_values(network: GaussianNetwork, given: Mapping[str, str | float] | Non
     for name, value in _items("given", given):
         v, label = _variable("given", name, position), f"given[{name!r}]"
         labels = network.states[v]
-        found[v] = _state(label, value, labels) if labels else check_number(label, value)
+        found[v] = place_of_state(label, value, labels) if labels else check_number(label, value)
     return found
 
 
@@ -218,23 +218,24 @@ def _variable(argument: str, name: object, position: Mapping[str, int]) -> int:
     if not isinstance(name, str):
         raise ArgumentTypeError(f"{argument} names {name!r}; names of variables are text")
     if name not in position:
-        raise ArgumentError(f"{argument} names {name!r}, which is not in the network; {_near(name, position)}")
+        raise ArgumentError(f"{argument} names {name!r}, which is not in the network; {near(name, position)}")
     return position[name]
 
 
-def _state(label: str, state: object, states: tuple[str, ...]) -> int:
+def place_of_state(label: str, state: object, states: Sequence[str]) -> int:
+    """Position of a state; a whole number stands for the label that it is written as."""
     if isinstance(state, (bool, np.bool_)) or not isinstance(state, (str, int, np.integer)):
         raise ArgumentTypeError(f"{label} is {state!r}; give the label of a state, such as {states[0]!r}")
     word = str(state)
     if word not in states:
-        raise ArgumentError(f"{label} is {state!r}, which is not one of its states; {_near(word, states)}")
+        raise ArgumentError(f"{label} is {state!r}, which is not one of its states; {near(word, states)}")
     return states.index(word)
 
 
 def _likelihood(label: str, value: Any, states: tuple[str, ...]) -> NDArray[np.float64]:
     if isinstance(value, Mapping):
         for key in value:
-            _state(f"{label} names a state that", key, states)
+            place_of_state(f"{label} names a state that", key, states)
         by_label = {str(key): number for key, number in value.items()}
         value = [by_label.get(state, 0.0) for state in states]
     likelihood = read_array(label, value)
@@ -253,14 +254,3 @@ def _likelihood(label: str, value: Any, states: tuple[str, ...]) -> NDArray[np.f
         raise ArgumentError(f"{label} is 0 in every state; at least one must be possible")
     likelihood.setflags(write=False)
     return likelihood
-
-
-def _near(word: str, known: Iterable[str]) -> str:
-    """Words that look alike, else the first few of what is known."""
-    names = list(known)
-    folded = {name.casefold(): name for name in reversed(names)}
-    near = get_close_matches(word.casefold(), folded, n=3, cutoff=0.6)
-    if near:
-        return f"close to it {'is' if len(near) == 1 else 'are'} {', '.join(repr(folded[name]) for name in near)}"
-    more = f", ... {len(names) - 8} more" if len(names) > 8 else ""
-    return f"there are {', '.join(map(repr, names[:8]))}{more}"

@@ -25,7 +25,6 @@ from doxa.models.logistic_options import (
     GaussianPrior,
     RootBlock,
     check_thetas,
-    listing,
     read_biases,
     read_parents,
     read_roots,
@@ -33,7 +32,7 @@ from doxa.models.logistic_options import (
 from doxa.models.logistic_prior import LearnedScale, NetworkPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import LogisticLikelihood, complete_regression, parent_values
-from doxa.text import counted
+from doxa.text import counted, listed
 
 __all__ = ["LogisticNetwork", "draw_table"]
 
@@ -408,7 +407,7 @@ class LogisticNetwork:
 
     def _known(self, node: str) -> str:
         if node not in self._parents:
-            raise ArgumentError(f"node {node!r} is not in the network; its nodes are {listing(self.names)}")
+            raise ArgumentError(f"node {node!r} is not in the network; its nodes are {listed(self.names)}")
         return node
 
     def _with_parents(self, node: str) -> str:

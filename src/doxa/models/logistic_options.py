@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
+from doxa.text import listed
 
 _SUM_TOLERANCE = 1e-9  # of a joint table: what rounding leaves of 2**20 probabilities, and no more
 
@@ -137,7 +138,7 @@ def read_roots(roots: object, names: Sequence[str]) -> tuple[RootBlock, ...]:
         for node in block:
             if node not in names:
                 raise ArgumentError(
-                    f"roots names {node!r}, which is not a parentless node; those are {listing(names) or 'none'}"
+                    f"roots names {node!r}, which is not a parentless node; those are {listed(names) or 'none'}"
                 )
             if node in blocks or block.count(node) > 1:
                 raise ArgumentError(f"roots names {node!r} more than once; every node has one distribution")
@@ -159,7 +160,7 @@ def check_thetas(
     for node in thetas:
         if node not in labels:
             raise ArgumentError(
-                f"thetas names {node!r}, which is not in the network; its nodes are {listing(tuple(labels))}"
+                f"thetas names {node!r}, which is not in the network; its nodes are {listed(tuple(labels))}"
             )
         if not labels[node]:
             raise ArgumentError(f"thetas names {node!r}, whose probability is given by roots; leave it out")
@@ -169,7 +170,7 @@ def check_thetas(
         if not wanted:
             continue
         if node not in thetas:
-            raise ArgumentError(f"thetas lacks {node!r}; it needs a number for each of {listing(wanted)}")
+            raise ArgumentError(f"thetas lacks {node!r}; it needs a number for each of {listed(wanted)}")
         array = _theta(node, thetas[node], wanted, node in roots)
         checked[node] = np.atleast_2d(array)
         if array.ndim == 2:
@@ -211,7 +212,7 @@ def _check_has_parents(argument: str, node: object, families: Mapping[str, Any],
     if node not in families:
         raise ArgumentError(
             f"{argument} names {node!r}, which is not a node of the network; "
-            f"those with parents are {listing(tuple(families)) or 'none'}"
+            f"those with parents are {listed(tuple(families)) or 'none'}"
         )
 
 
@@ -255,11 +256,11 @@ def _vector(label: str, value: object, coefficients: tuple[str, ...], default: f
     if isinstance(value, Mapping):
         for name in value:
             if name not in coefficients:
-                raise ArgumentError(f"{label} names {name!r}; the coefficients are {listing(coefficients)}")
+                raise ArgumentError(f"{label} names {name!r}; the coefficients are {listed(coefficients)}")
         return np.array([_number(f"{label}[{name!r}]", value.get(name, default)) for name in coefficients])
     if isinstance(value, (int, float, np.integer, np.floating)):
         return np.full(len(coefficients), _number(label, value))
-    return _array(label, value, (len(coefficients),), f"a number for each of {listing(coefficients)}")
+    return _array(label, value, (len(coefficients),), f"a number for each of {listed(coefficients)}")
 
 
 def _array(label: str, value: object, shape: tuple[int, ...], meaning: str) -> NDArray[np.float64]:
@@ -285,7 +286,7 @@ def _theta(node: str, value: Any, labels: tuple[str, ...], is_root: bool) -> NDA
     if array.ndim not in (1, 2) or array.shape[-1] != size:
         raise ArgumentError(
             f"{label} has shape {array.shape}; it must be ({size},) or (n_batch, {size}), "
-            f"a number for each of {listing(labels)}"
+            f"a number for each of {listed(labels)}"
         )
     if not np.isfinite(array).all():
         raise ArgumentError(f"{label} contains NaN or infinity; every entry must be finite")
@@ -297,7 +298,7 @@ def _theta(node: str, value: Any, labels: tuple[str, ...], is_root: bool) -> NDA
 
 def _covariance(label: str, value: ArrayLike, coefficients: tuple[str, ...]) -> NDArray[np.float64]:
     size = len(coefficients)
-    matrix = _array(label, value, (size, size), f"a row and a column for each of {listing(coefficients)}")
+    matrix = _array(label, value, (size, size), f"a row and a column for each of {listed(coefficients)}")
     unequal = np.abs(matrix - matrix.T)
     deviations = np.sqrt(np.abs(np.diag(matrix)))
     uneven = np.argwhere(unequal > 1e-8 * np.outer(deviations, deviations))
@@ -339,7 +340,7 @@ def _single_root(label: str, node: str, value: object) -> RootBlock:
 
 
 def _joint(label: str, value: object, nodes: tuple[str, ...]) -> NDArray[np.float64]:
-    meaning = f"an axis of length 2 for each of {listing(nodes)}"
+    meaning = f"an axis of length 2 for each of {listed(nodes)}"
     table = _array(label, value, (2,) * len(nodes), meaning)
     if (table < 0).any():
         raise ArgumentError(f"{label} contains {table.min():g}; probabilities are not negative")
@@ -347,9 +348,3 @@ def _joint(label: str, value: object, nodes: tuple[str, ...]) -> NDArray[np.floa
     if abs(total - 1) > _SUM_TOLERANCE:
         raise ArgumentError(f"{label} sums to {total:.10g}; a joint table sums to 1: divide it by its sum")
     return table / total
-
-
-def listing(names: Sequence[str], most: int = 12) -> str:
-    """Names for a message: quoted, with commas, the first few of many."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f", ... {len(names) - most} more" if len(names) > most else "")

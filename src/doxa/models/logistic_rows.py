@@ -25,8 +25,9 @@ from doxa.data import Table
 from doxa.data.table import check_categories, group_rows
 from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models.logistic_factors import BoundFactor, BoundLearned, BoundTable, Factor, LogisticFactor
-from doxa.models.logistic_options import GaussianPrior, listing
+from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.text import listed
 
 MAX_CONFIGURATIONS = 2**20  # hidden configurations in all, times distinct observed neighbourhoods: 20 ms a factor
 _ONES = frozenset({"1", "+1", "1.0", "yes", "true"})  # lone labels that mean 1
@@ -54,8 +55,8 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
     position = {name: j for j, name in enumerate(table.names)}
     if not any(name in position for name in names):
         raise TableError(
-            f"table has no column of the network's: its columns are {listing(table.names)}, "
-            f"and the nodes {listing(names)}; rename the columns"
+            f"table has no column of the network's: its columns are {listed(table.names)}, "
+            f"and the nodes {listed(names)}; rename the columns"
         )
     check_categories(table, "a network of binary nodes", names)
     codes = np.full((table.n_distinct, len(names)), -1, dtype=np.int8)
@@ -65,7 +66,7 @@ def binary_codes(table: Table, names: Sequence[str]) -> Bits:
         states = table.states[position[name]]
         if len(states) > 2:
             raise TableError(
-                f"table column {name!r} has {len(states)} states ({listing(states, 4)}), and the nodes of a logistic "
+                f"table column {name!r} has {len(states)} states ({listed(states, 4)}), and the nodes of a logistic "
                 f"network have two; merge its states, read numbers with bins={{{name!r}: 2}}, take the node "
                 f"out of the network, or fit tables: family='categorical'"
             )
@@ -370,7 +371,7 @@ def _expand(scope: Sequence[int], nodes: Sequence[int], hidden: Bits, observed: 
 def _too_many(reached: int, nodes: Sequence[str]) -> ArgumentError:
     return ArgumentError(
         f"table needs sums over at least {reached:,} hidden configurations, and the limit is {MAX_CONFIGURATIONS:,}; "
-        f"the last counted are of {len(nodes)} missing cells that share families ({listing(nodes, 6)}): observe some "
+        f"the last counted are of {len(nodes)} missing cells that share families ({listed(nodes, 6)}): observe some "
         f"of them, leave out the rows that miss most, or take hidden nodes out of the network"
     )
 

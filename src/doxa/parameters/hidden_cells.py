@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
-from doxa.models.logistic_options import listing
 from doxa.models.logistic_rows import components_of_pattern, distinct_rows
 from doxa.parameters.variational.hidden.blocks import all_configurations
+from doxa.text import listed
 
 __all__ = ["Batch", "Blocks", "HiddenCells", "block_weights", "find_cells", "flip", "make_blocks"]
 
@@ -114,7 +114,7 @@ def _partition(nodes: Sequence[int], factors: Sequence[Factor], names: Sequence[
             unit = tuple(v for v in factor.scope if v in together)
             if len(unit) > _LARGEST_TABLE:
                 raise ArgumentError(
-                    f"roots gives a joint table over {listing([names[v] for v in factor.scope])}, and in some row "
+                    f"roots gives a joint table over {listed([names[v] for v in factor.scope])}, and in some row "
                     f"{len(unit)} of them are hidden; at most {_LARGEST_TABLE} can be drawn together: observe some of "
                     f"them, or give the roots tables or probabilities of their own"
                 )

@@ -30,7 +30,7 @@ from doxa.structure.averaging.counts import CompletedTable, Family, FamilyOverCo
 from doxa.structure.families.kind import IN_WORDS, FamilyKind, FamilyParameters
 from doxa.structure.families.tables import DirichletFamily
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
-from doxa.structure.posterior.features import listed
+from doxa.text import listed
 
 __all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
 

@@ -29,9 +29,10 @@ from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
 from doxa.structure.averaging.answers import mean_over_draws, weighted_mean
 from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
-from doxa.structure.averaging.questions import column_of, near, number_of
+from doxa.structure.averaging.questions import column_of, number_of
 from doxa.structure.averaging.rows import RowProbabilities
 from doxa.structure.families.kind import FamilyKind
+from doxa.text import near
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,34 +15,19 @@ from numpy.typing import NDArray
 from doxa.data import Table
 from doxa.data.bins import codes_of_numbers
 from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.models.evidence import place_of_state
 from doxa.models.gaussian import check_number
-from doxa.structure.posterior.features import listed
+from doxa.text import near
 
 __all__ = [
     "Question",
     "column_of",
     "column_of_numbers",
-    "near",
     "number_of",
     "read_question",
     "read_states",
     "state_of",
 ]
-
-
-def near(word: str, known: Sequence[str]) -> str:
-    """Words that look alike, else the first few of what is known.
-
-    Examples
-    --------
-    >>> near("Smoke", ["smoke", "phys"]), near("x", ["smoke", "phys"])
-    ("close to it is 'smoke'", "there are 'smoke', 'phys'")
-    """
-    folded = {name.casefold(): name for name in reversed(known)}
-    found = get_close_matches(word.casefold(), folded, n=3, cutoff=0.6)
-    if found:
-        return f"close to it {'is' if len(found) == 1 else 'are'} {', '.join(repr(folded[name]) for name in found)}"
-    return f"there are {listed(known, 8)}"
 
 
 def column_of(argument: str, name: object, names: Sequence[str]) -> int:
@@ -65,12 +49,7 @@ def state_of(label: str, state: object, states: Sequence[str], cuts: Sequence[fl
             if math.isnan(number):
                 raise ArgumentError(f"{label} is {state!r}; leave the column out where it was not seen")
             return int(codes_of_numbers(cuts, np.array([number]))[0])
-    if isinstance(state, (bool, np.bool_)) or not isinstance(state, (str, int, np.integer)):
-        raise ArgumentTypeError(f"{label} is {state!r}; give the label of a state, such as {states[0]!r}")
-    word = str(state)
-    if word not in states:
-        raise ArgumentError(f"{label} is {state!r}, which is not one of its states; {near(word, states)}")
-    return states.index(word)
+    return place_of_state(label, state, states)
 
 
 def number_of(value: object) -> float | None:

@@ -24,6 +24,7 @@ from doxa.estimates.indicators import IndicatorDiagnostics, diagnose_indicators
 from doxa.models import Dag
 from doxa.models.bits import pack_rows, unpack_rows
 from doxa.structure.posterior.relations import label_rows
+from doxa.text import listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +36,6 @@ __all__ = [
     "DIAGNOSED",
     "adjustment_sets",
     "frequency_of",
-    "listed",
     "mean_over_draws",
     "most_probable_first",
     "pair_frame",
@@ -186,12 +186,6 @@ def _nodes(names: Sequence[str], where: str | Iterable[str]) -> NDArray[np.bool_
         if node not in names:
             raise ArgumentError(f"where names {node!r}, which is not a node; the nodes are {listed(names)}")
     return np.isin(np.array(names, dtype=object), np.array(wanted, dtype=object))
-
-
-def listed(names: Sequence[str], most: int = 12) -> str:
-    """Names in quotes, the first ``most`` of them."""
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f", ... {len(names) - most} more" if len(names) > most else "")
 
 
 def most_probable_first(frame: pd.DataFrame) -> pd.DataFrame:

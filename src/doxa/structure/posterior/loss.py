@@ -32,8 +32,9 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import pack_rows
-from doxa.structure.posterior.features import listed, mean_over_draws
+from doxa.structure.posterior.features import mean_over_draws
 from doxa.structure.posterior.relations import bit_totals, class_rows, count_differing_pairs, sum_over_bits
+from doxa.text import listed
 
 if TYPE_CHECKING:
     from doxa.structure.posterior.structure_posterior import StructurePosterior

@@ -27,9 +27,8 @@ from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
 from doxa.structure.exact.dag_budget import affordable_sum
-from doxa.structure.posterior.features import listed
 from doxa.structure.posterior.relations import wide_shares
-from doxa.text import duration, memory
+from doxa.text import duration, listed, memory
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, RootFactor
-from doxa.models.logistic_options import listing
 from doxa.models.logistic_rows import MAX_CONFIGURATIONS, components_of_pattern, distinct_rows
+from doxa.text import listed
 
 __all__ = [
     "Block",
@@ -248,7 +248,7 @@ def _too_many(n: int, nodes: Sequence[str], size: int | None) -> ArgumentError:
         way_out = "leave out the rows that miss most, or columns that matter little"
     return ArgumentError(
         f"q needs at least {n:,} probabilities of hidden configurations, and the limit is {MAX_CONFIGURATIONS:,}; the "
-        f"largest group of the last rows counted has {len(nodes)} missing cells ({listing(nodes, 6)}): {way_out}"
+        f"largest group of the last rows counted has {len(nodes)} missing cells ({listed(nodes, 6)}): {way_out}"
     )
 
 

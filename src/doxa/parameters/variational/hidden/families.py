@@ -21,9 +21,10 @@ from scipy.special import betaln, digamma
 from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import LogisticFactor, RootFactor
-from doxa.models.logistic_options import GaussianPrior, listing
+from doxa.models.logistic_options import GaussianPrior
 from doxa.parameters.variational.hidden.blocks import Component, Instances, Layout
 from doxa.parameters.variational.whitened import Whitened
+from doxa.text import listed
 
 __all__ = [
     "Coordinates",
@@ -115,7 +116,7 @@ def log_given_observed(factor: RootFactor, codes: Bits, names: Sequence[str]) ->
 
 def _impossible_row(factor: RootFactor, names: Sequence[str]) -> ArgumentError:
     """What to raise where a given table says that a row cannot be."""
-    nodes = listing([names[v] for v in factor.scope])
+    nodes = listed([names[v] for v in factor.scope])
     return ArgumentError(
         f"table has a row that the probabilities given for the roots ({nodes}) say is impossible, so that the evidence "
         f"is 0; correct the row, or give its configuration a probability"

@@ -23,7 +23,6 @@ from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
-from doxa.models.logistic_options import listing
 from doxa.models.logistic_rows import distinct_rows
 from doxa.parameters.variational.bound import expected_log_logistic
 from doxa.parameters.variational.hidden.ascent import AscentFit, logarithms
@@ -32,6 +31,7 @@ from doxa.parameters.variational.hidden.families import FamilyFit, RootFit
 from doxa.parameters.variational.hidden.problem import HiddenProblem
 from doxa.parameters.variational.laplace import find_mode
 from doxa.sampling.gaussian import Gaussian, GaussianPosterior
+from doxa.text import listed
 
 __all__ = [
     "begin_at",
@@ -257,11 +257,11 @@ def check_coefficients(network: LogisticNetwork, coefficients: Mapping[str, Arra
         if node not in network.parameters:
             raise ArgumentError(
                 f"start names {node!r}, which has no parameters in this network; those that have are "
-                f"{listing(network.parameters)}"
+                f"{listed(network.parameters)}"
             )
         vector, labels = np.array(values, dtype=np.float64), network.coefficients(node)
         if vector.shape != (len(labels),) or not np.isfinite(vector).all():
-            raise ArgumentError(f"start[{node!r}] is {values!r}; give a finite number for each of {listing(labels)}")
+            raise ArgumentError(f"start[{node!r}] is {values!r}; give a finite number for each of {listed(labels)}")
         if node in network.roots and not 0 <= vector[0] <= 1:
             raise ArgumentError(f"start[{node!r}] is {values!r}; P({node} = 1) lies from 0 to 1")
         checked[node] = vector
