@@ -191,7 +191,7 @@ class LogisticLikelihood:
         codes = binary_codes(table, names)
         self._check_thetas = check
         self._n_rows = table.n_distinct
-        groups = _components(factors, codes)
+        groups = rows_of_components(factors, codes)
         self.n_configurations = 0
         missing = codes < 0
         kept = [np.flatnonzero(~missing[:, list(factor.scope)].any(axis=1)).astype(np.int32) for factor in factors]
@@ -203,7 +203,7 @@ class LogisticLikelihood:
             self.n_configurations += len(distinct) << len(nodes)
             if self.n_configurations > MAX_CONFIGURATIONS:
                 raise _too_many(self.n_configurations, [names[v] for v in nodes])
-            hidden = _all_configurations(len(nodes))
+            hidden = all_configurations(len(nodes))
             for f in touched:
                 blocks[f].append(_expand(factors[f].scope, nodes, hidden, observed, distinct))
             weights = _cases(local, table.counts[rows], len(distinct))
@@ -313,7 +313,7 @@ class LogisticLikelihood:
         return rows[0] if n_batch is None else rows
 
 
-def _components(
+def rows_of_components(
     factors: Sequence[Factor], codes: Bits
 ) -> dict[tuple[tuple[int, ...], tuple[int, ...]], NDArray[np.int32]]:
     """Rows that have each component, keyed by its missing nodes and the factors they share."""
@@ -323,7 +323,7 @@ def _components(
     order = np.argsort(pattern, kind="stable")
     members = np.split(incomplete[order], np.cumsum(np.bincount(pattern, minlength=len(patterns)))[:-1])
     found: dict[tuple[tuple[int, ...], tuple[int, ...]], list[NDArray[np.int32]]] = {}
-    for mask, rows in zip(patterns, members, strict=False):
+    for mask, rows in zip(patterns, members, strict=False):  # no patterns leave one empty group
         for key in components_of_pattern(factors, frozenset(np.flatnonzero(mask).tolist())):
             found.setdefault(key, []).append(rows)
     return {key: np.concatenate(rows) for key, rows in found.items()}
@@ -355,8 +355,8 @@ def _cases(index: NDArray[np.int32], counts: NDArray[np.int64], size: int) -> ND
     return np.bincount(index, weights=counts, minlength=size).astype(np.float64, copy=False)
 
 
-def _all_configurations(n_bits: int) -> Bits:
-    """All configurations of ``n_bits`` cells, shape (2**n_bits, n_bits)."""
+def all_configurations(n_bits: int) -> Bits:
+    """All configurations of ``n_bits`` cells, shape (2**n_bits, n_bits): cell j is bit j of the row's number."""
     return (np.arange(2**n_bits)[:, None] >> np.arange(n_bits) & 1).astype(np.int8)
 
 

@@ -31,9 +31,8 @@ from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import LogisticFactor, RootFactor, log_logistic
 from doxa.models.logistic_options import GaussianPrior
-from doxa.models.logistic_rows import distinct_rows
+from doxa.models.logistic_rows import all_configurations, distinct_rows
 from doxa.parameters.targets import log_gamma_draws
-from doxa.parameters.variational.hidden.blocks import all_configurations
 
 __all__ = [
     "Centre",

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
-from doxa.models.logistic_rows import components_of_pattern, distinct_rows
-from doxa.parameters.variational.hidden.blocks import all_configurations
+from doxa.models.logistic_rows import all_configurations, components_of_pattern, distinct_rows
 from doxa.text import listed
 
 __all__ = ["Batch", "Blocks", "HiddenCells", "block_weights", "find_cells", "flip", "make_blocks"]

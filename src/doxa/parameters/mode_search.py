@@ -24,13 +24,13 @@ from scipy.special import logsumexp, ndtri_exp
 from doxa.arrays import Floats
 from doxa.checks import check_positive, check_whole
 from doxa.errors import ArgumentError
+from doxa.models.logistic_rows import all_configurations
 from doxa.parameters.joint_target import JointTarget
 from doxa.parameters.kernels.gaussians import Centred
 from doxa.parameters.kernels.kernel import ValueAndGradient
 from doxa.parameters.population import Mode, find_modes
 from doxa.parameters.variational.bound import lambda_of
 from doxa.parameters.variational.evidence_bracket import log_normal_mass
-from doxa.parameters.variational.hidden.blocks import all_configurations
 
 __all__ = ["ModeSearch", "search_modes"]
 

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError
 from doxa.models.logistic_factors import Factor, RootFactor
-from doxa.models.logistic_rows import MAX_CONFIGURATIONS, components_of_pattern, distinct_rows
+from doxa.models.logistic_rows import MAX_CONFIGURATIONS, all_configurations, distinct_rows, rows_of_components
 from doxa.text import listed
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "Layout",
     "Share",
     "Stage",
-    "all_configurations",
     "complete_cases",
     "components_of_table",
     "cut",
@@ -90,18 +89,9 @@ def components_of_table(
     >>> found.nodes, found.rows.tolist(), found.cases.tolist()  # d = 0 or 1 is no part of a's surroundings
     ((2,), [0, 2], [7.0])
     """
-    missing = codes < 0
-    incomplete = np.flatnonzero(missing.any(axis=1)).astype(np.int32)
-    patterns, pattern = distinct_rows(missing[incomplete].astype(np.int8))
-    order = np.argsort(pattern, kind="stable")
-    members = np.split(incomplete[order], np.cumsum(np.bincount(pattern, minlength=len(patterns)))[:-1])
-    having: dict[tuple[tuple[int, ...], tuple[int, ...]], list[NDArray[np.int32]]] = {}
-    for mask, group in zip(patterns, members, strict=False):  # no patterns leave one empty group
-        for key in components_of_pattern(factors, frozenset(np.flatnonzero(mask).tolist())):
-            having.setdefault(key, []).append(group)
     components = []
-    for (nodes, touched), groups in sorted(having.items()):
-        rows = np.sort(np.concatenate(groups))
+    for (nodes, touched), found in sorted(rows_of_components(factors, codes).items()):
+        rows = np.sort(found)
         observed = sorted({v for f in touched for v in factors[f].scope} - set(nodes))
         distinct, local = distinct_rows(codes[rows][:, observed])
         neighbourhoods = np.full((len(distinct), codes.shape[1]), -1, dtype=np.int8)
@@ -120,11 +110,6 @@ def complete_cases(
     configurations, index = distinct_rows(family[whole])
     cases = np.bincount(index, weights=counts[whole], minlength=len(configurations)).astype(np.float64, copy=False)
     return configurations, cases
-
-
-def all_configurations(n_bits: int) -> Bits:
-    """All configurations of ``n_bits`` cells, shape (2**n_bits, n_bits): cell j is bit j of the row's number."""
-    return (np.arange(2**n_bits)[:, None] >> np.arange(n_bits) & 1).astype(np.int8)
 
 
 class Block(NamedTuple):

@@ -21,14 +21,8 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
-from doxa.models.logistic_rows import MAX_CONFIGURATIONS, binary_codes, distinct_rows
-from doxa.parameters.variational.hidden.blocks import (
-    Block,
-    Component,
-    all_configurations,
-    components_of_table,
-    lay_out,
-)
+from doxa.models.logistic_rows import MAX_CONFIGURATIONS, all_configurations, binary_codes, distinct_rows
+from doxa.parameters.variational.hidden.blocks import Block, Component, components_of_table, lay_out
 from doxa.parameters.variational.hidden.families import Coordinates, log_given_observed, log_given_roots, signs_of
 
 __all__ = ["Case", "Family", "Group", "PassLayout", "Place", "Shape", "State", "lay_out_pass"]

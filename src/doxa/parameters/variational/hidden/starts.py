@@ -23,10 +23,10 @@ from doxa.arrays import Bits, Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.logistic import LogisticNetwork
 from doxa.models.logistic_factors import Factor, LogisticFactor, RootFactor
-from doxa.models.logistic_rows import distinct_rows
+from doxa.models.logistic_rows import all_configurations, distinct_rows
 from doxa.parameters.variational.bound import expected_log_logistic
 from doxa.parameters.variational.hidden.ascent import AscentFit, logarithms
-from doxa.parameters.variational.hidden.blocks import Component, Layout, all_configurations
+from doxa.parameters.variational.hidden.blocks import Component, Layout
 from doxa.parameters.variational.hidden.families import FamilyFit, RootFit
 from doxa.parameters.variational.hidden.problem import HiddenProblem
 from doxa.parameters.variational.laplace import find_mode
