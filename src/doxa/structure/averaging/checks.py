@@ -19,12 +19,14 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.models.categorical import draw_records
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.draws import NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import NetworkDraws, draw_networks
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["predictive_checks"]
 
@@ -33,7 +35,7 @@ _STREAM = 20_021  # keeps the stream of replicas apart from those of chains and 
 
 
 def predictive_checks(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     *,
     replicas: int | None = _REPLICAS,

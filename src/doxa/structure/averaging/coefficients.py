@@ -15,12 +15,14 @@ from doxa.data import Table
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate, check_prob
 from doxa.structure.averaging.answers import mean_over_draws
-from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.averaging.questions import column_of
 from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["Coefficients", "coefficients", "coefficients_of"]
 
@@ -143,7 +145,7 @@ class Coefficients:
 
 
 def coefficients(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     node: str,
     *,

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping
 from copy import copy
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,28 +32,15 @@ from doxa.structure.families.tables import DirichletFamily
 from doxa.structure.posterior.exact_answer import ExactStructurePosterior
 from doxa.text import listed
 
-__all__ = ["N_NETWORKS", "NetworkDraws", "SampledGraphs", "draw_networks", "networks"]
+if TYPE_CHECKING:
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
+
+__all__ = ["N_NETWORKS", "NetworkDraws", "draw_networks", "networks"]
 
 N_NETWORKS = 1000  # of all chains together
 _STREAM, _OTHER_STREAM = 20_011, 20_012  # keep streams apart: of Dirichlet tables, and of other parameters
 _MOST_LISTED = 15  # parents of a logistic family of which a table is made
 _MOST_NUMBERS = 2**26  # in the drawn tables of one family: 512 MB
-
-
-class SampledGraphs(Protocol):
-    """What is needed of a posterior over graphs: `StructurePosterior` and its kin offer it.
-
-    ``trace["rows"]`` is (chain, draw, node, word); a posterior of a table with missing cells has ``trace["cells"]``,
-    (chain, draw, n_missing), too.
-    """
-
-    names: tuple[str, ...]
-    trace: Any
-    options: Any
-
-    @property
-    def reference_ess(self) -> float:
-        """Effective draws of the slowest quantity."""
 
 
 class NetworkDraws:
@@ -299,7 +286,7 @@ class NetworkDraws:
 
 
 def draw_networks(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     n: int | None = N_NETWORKS,
     *,
@@ -359,7 +346,7 @@ def draw_networks(
 
 
 def networks(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     n: int = 100,
     *,

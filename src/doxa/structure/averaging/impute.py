@@ -26,13 +26,15 @@ from doxa.data.bins import codes_of_numbers
 from doxa.errors import ArgumentError
 from doxa.structure.averaging.answers import mean_over_draws
 from doxa.structure.averaging.counts import Family
-from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.cases.incomplete.missing_cells import MissingCells, missing_cells_of
 from doxa.structure.families.kind import FamilyKind
 from doxa.structure.families.tables import cell_index
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["cell_state_probabilities", "completed_tables", "impute", "impute_of"]
 
@@ -41,7 +43,7 @@ _STREAM = 20_022  # keeps the numbers that stand for bins apart from draws of ch
 
 
 def impute(
-    posterior: SampledGraphs, table: Table, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
+    posterior: StructurePosterior, table: Table, *, networks: int | None = N_NETWORKS, prior: FamilyKind | None = None
 ) -> pd.DataFrame:
     """Probability of every state of every missing cell, given all that was observed.
 
@@ -72,7 +74,7 @@ def impute(
     return impute_of(draw_networks(posterior, table, networks, prior=prior))
 
 
-def _impute_from_draws(posterior: SampledGraphs, table: Table) -> pd.DataFrame:
+def _impute_from_draws(posterior: StructurePosterior, table: Table) -> pd.DataFrame:
     """`impute` by the draws of the cells themselves."""
     from doxa.frames import ReadFrame
 
@@ -116,7 +118,7 @@ def _place(table: Table, row: int, column: int) -> dict[str, Any]:
     return {"unit": slices.units[row], "time": slices.times[lag][row], "column": table.names[own]}
 
 
-def _drawn_cells(posterior: SampledGraphs, table: Table) -> tuple[MissingCells, Floats]:
+def _drawn_cells(posterior: StructurePosterior, table: Table) -> tuple[MissingCells, Floats]:
     """The missing cells and their draws, shape (n_chains, n_draws, n_missing): codes, and numbers in their own unit."""
     missing = missing_cells_of(table)
     cells = np.zeros((*posterior.trace["n_edges"].shape, 0))
@@ -215,7 +217,7 @@ def _log_terms(
     return np.asarray(found)
 
 
-def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> list[pd.DataFrame]:
+def completed_tables(posterior: StructurePosterior, table: Table, n: int = 10) -> list[pd.DataFrame]:
     """The table with every missing cell filled in, several times: draws from the posterior of the missing cells.
 
     Parameters
@@ -263,11 +265,11 @@ def completed_tables(posterior: SampledGraphs, table: Table, n: int = 10) -> lis
     return frames
 
 
-def _when(posterior: SampledGraphs, table: Table, frame: pd.DataFrame) -> pd.DataFrame:
+def _when(posterior: StructurePosterior, table: Table, frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with columns of units and times in front, where rows are moments."""
-    if table.slices is None:
-        return frame
     order = posterior.options.order
+    if table.slices is None or order is None:
+        return frame
     frame.insert(0, order.time, list(table.slices.times[0]))
     if order.unit is not None:
         frame.insert(0, order.unit, list(table.slices.units))

@@ -21,7 +21,7 @@ from doxa.arrays import Floats
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import CategoricalNetwork, Dag
 from doxa.structure.averaging.counts import CompletedTable
-from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.averaging.parent_tables import family_table
 from doxa.structure.families.kind import FamilyKind
 
@@ -153,7 +153,7 @@ def network_to_hand_on(
 
 
 def tables_of_graph(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     dag: Dag,
     *,

@@ -28,7 +28,7 @@ from doxa.estimates.diagnostics import diagnose_real
 from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
 from doxa.structure.averaging.answers import mean_over_draws, weighted_mean
-from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.averaging.questions import column_of, number_of
 from doxa.structure.averaging.rows import RowProbabilities
 from doxa.structure.families.kind import FamilyKind
@@ -36,6 +36,8 @@ from doxa.text import near
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = [
     "LogScore",
@@ -164,7 +166,7 @@ class LogScore:
 
 
 def predict(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     rows: Any,
     target: str | None = None,
@@ -255,7 +257,7 @@ def predict_of(
 
 
 def log_score(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     rows: Any,
     *,

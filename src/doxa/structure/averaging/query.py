@@ -40,18 +40,19 @@ from doxa.estimates.estimate import Estimate
 from doxa.inference.exact import Budget
 from doxa.structure.averaging.answers import AveragedProbability, QueryAnswer, mean_over_draws, weighted_mean
 from doxa.structure.averaging.conditional import conditional_draws, read_budget, weighted_conditionals
-from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, SampledGraphs, draw_networks
+from doxa.structure.averaging.draws import N_NETWORKS, NetworkDraws, draw_networks
 from doxa.structure.averaging.questions import Question, read_question
 from doxa.structure.families.kind import FamilyKind
 
 if TYPE_CHECKING:
     from doxa.structure.averaging.numbers import NumberAnswer, NumberQuestion
+    from doxa.structure.posterior.structure_posterior import StructurePosterior
 
 __all__ = ["asked", "averaged_answer", "checked_question", "predictive", "query"]
 
 
 def query(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     target: str | Mapping[str, str | float],
     given: Mapping[str, str | float] | None = None,
@@ -151,7 +152,7 @@ def checked_question(
 
 
 def predictive(
-    posterior: SampledGraphs,
+    posterior: StructurePosterior,
     table: Table,
     target: str | Mapping[str, str | float],
     given: Mapping[str, str | float] | None = None,
