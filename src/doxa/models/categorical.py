@@ -8,7 +8,6 @@ Learning the tables, and inference from evidence, are not here; neither are the 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -21,6 +20,7 @@ from doxa.checks import check_generator, check_whole
 from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.dag import Dag
+from doxa.models.directed import DirectedNetwork
 from doxa.models.factors import Factor
 from doxa.models.markov import check_rows, read_array, read_states, sum_factors
 from doxa.text import counted
@@ -77,7 +77,7 @@ def _thresholds(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 _SUM_TOLERANCE = 1e-6  # numbers with seven decimals are probabilities; coarser ones are the reader's to judge
 
 
-class CategoricalNetwork:
+class CategoricalNetwork(DirectedNetwork):
     """A belief network of discrete nodes; immutable.
 
     Parameters
@@ -111,10 +111,7 @@ class CategoricalNetwork:
     0.0
     """
 
-    _dag: Dag
-    _states: tuple[tuple[str, ...], ...]
     _tables: Mapping[str, NDArray[np.float64]]
-    _parents: tuple[tuple[int, ...], ...]
 
     def __init__(self, dag: Dag, tables: Mapping[str, ArrayLike], states: Mapping[str, Sequence[str]]) -> None:
         if not isinstance(dag, Dag):
@@ -147,29 +144,9 @@ class CategoricalNetwork:
         raise AttributeError(f"a CategoricalNetwork is immutable; cannot set {name!r}")
 
     @property
-    def dag(self) -> Dag:
-        """The graph."""
-        return self._dag
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the nodes, in the graph's order."""
-        return self._dag.names
-
-    @property
-    def states(self) -> tuple[tuple[str, ...], ...]:
-        """Labels of each node's states."""
-        return self._states
-
-    @property
     def n_states(self) -> tuple[int, ...]:
         """Number of states of each node."""
         return tuple(len(labels) for labels in self._states)
-
-    @property
-    def parents(self) -> tuple[tuple[int, ...], ...]:
-        """Positions of each node's parents, increasing: the order of its table's axes."""
-        return self._parents
 
     @property
     def tables(self) -> Mapping[str, NDArray[np.float64]]:
@@ -217,8 +194,7 @@ class CategoricalNetwork:
         n_rows = check_whole("n", n, 0)
         rng = check_generator(rng, seed)
         share = check_share(missing)
-        order = [self._position[name] for name in self._dag.topological_order()]
-        codes = draw_records(n_rows, order, self._parents, tuple(self._tables.values()), rng)
+        codes = draw_records(n_rows, self.order, self._parents, tuple(self._tables.values()), rng)
         if share:
             blank(codes, share, rng)
         return Table.from_codes(self.names, self._states, codes)
@@ -237,29 +213,6 @@ class CategoricalNetwork:
             Nats; -inf where a row is impossible.
         """
         return sum_factors(self.factors, check_rows(rows, self.names, self.n_states))
-
-    def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write the network to a file; the end of the name says how: see `doxa.write_network`.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Such as ``"network.bif"``; packed if it ends in ``.gz``.
-        format : {"bif", "xmlbif", "net", "dsc", "xdsl", "uai", "json"}, optional
-            By the end of the name if left out.
-
-        Raises
-        ------
-        ArgumentError, FileError
-            As `doxa.write_network`.
-        """
-        from doxa.models.network_files import write_network
-
-        write_network(self, path, format=format)
-
-    @cached_property
-    def _position(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.names)}
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CategoricalNetwork):

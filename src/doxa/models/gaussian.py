@@ -18,9 +18,7 @@ Inference from evidence is in `doxa.inference.exact.gaussian`, where no category
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
@@ -33,6 +31,7 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models.categorical import CategoricalNetwork, check_share, draw_records, parent_positions
 from doxa.models.dag import Dag
+from doxa.models.directed import DirectedNetwork
 from doxa.text import counted
 
 __all__ = ["GaussianNetwork", "LogOdds", "Regression", "check_number", "odds_probabilities"]
@@ -56,7 +55,7 @@ class LogOdds(NamedTuple):
     coefficients: Any  # (as intercept..., n_parents that are numbers): a unit of the parent
 
 
-class GaussianNetwork:
+class GaussianNetwork(DirectedNetwork):
     """A belief network of numbers, or of numbers and categories; immutable.
 
     Parameters
@@ -91,12 +90,9 @@ class GaussianNetwork:
     GaussianNetwork(3 nodes, 2 edges; pressure, age: numbers)
     """
 
-    _dag: Dag
-    _states: tuple[tuple[str, ...], ...]
     _tables: Mapping[str, Floats]
     _regressions: Mapping[str, Regression]
     _log_odds: Mapping[str, LogOdds]
-    _parents: tuple[tuple[int, ...], ...]
 
     def __init__(
         self,
@@ -197,26 +193,6 @@ class GaussianNetwork:
         raise AttributeError(f"a GaussianNetwork is immutable; cannot set {name!r}")
 
     @property
-    def dag(self) -> Dag:
-        """The graph."""
-        return self._dag
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the nodes, in the graph's order."""
-        return self._dag.names
-
-    @property
-    def states(self) -> tuple[tuple[str, ...], ...]:
-        """Labels of each node's states; none of a number."""
-        return self._states
-
-    @property
-    def parents(self) -> tuple[tuple[int, ...], ...]:
-        """Positions of each node's parents, increasing."""
-        return self._parents
-
-    @property
     def tables(self) -> Mapping[str, Floats]:
         """P(node | parents) of every category, the node on the last axis; read-only."""
         return self._tables
@@ -230,12 +206,6 @@ class GaussianNetwork:
     def log_odds(self) -> Mapping[str, LogOdds]:
         """Of every category that depends on numbers; arrays are read-only."""
         return self._log_odds
-
-    @cached_property
-    def order(self) -> tuple[int, ...]:
-        """Positions of the nodes, parents before children."""
-        place = {name: i for i, name in enumerate(self.names)}
-        return tuple(place[name] for name in self._dag.topological_order())
 
     def simulate(
         self, n: int, rng: np.random.Generator | None = None, *, missing: float = 0.0, seed: int | None = None
@@ -368,25 +338,6 @@ class GaussianNetwork:
         edges = [edge for edge in self._dag.edges if edge[1] not in made]
         known = {name: labels for name, labels in zip(self.names, self._states, strict=True) if labels}
         return GaussianNetwork(Dag.from_edges(edges, self.names), regressions, tables, known, log_odds)
-
-    def write(self, path: str | os.PathLike[str], *, format: str | None = None) -> None:  # noqa: A002
-        """Write the network to a file: see `doxa.write_network`.
-
-        Parameters
-        ----------
-        path : str or path-like
-            Such as ``"network.json"``; packed if it ends in ``.gz``.
-        format : {"json"}, optional
-            By the end of the name if left out.
-
-        Raises
-        ------
-        ArgumentError, FileError
-            As `doxa.write_network`.
-        """
-        from doxa.models.network_files import write_network
-
-        write_network(self, path, format=format)
 
     def _state_probabilities(self, node: int, codes: NDArray[Any], numbers: Floats) -> Floats:
         """Of a category with log odds in each row, given its parents; shape (n, n_states)."""
