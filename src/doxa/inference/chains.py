@@ -20,12 +20,11 @@ from doxa.estimates.estimate import Verdict
 from doxa.estimates.real import AverageDiagnostics, diagnose_averages
 from doxa.estimates.stopping import MOST_DRAWS, Shortfall, StopReport, Until, worst_shortfall
 from doxa.estimates.trace import Trace
+from doxa.sampling.agreement import LEAST_ESS, R_HAT_LIMIT
 from doxa.sampling.driver import Schedule, run_chains
 from doxa.sampling.runner import Sampler
 
-R_HAT_LIMIT = 1.01  # of the log density: Vehtari et al. (2021)
 R_HAT_OF_MARGINALS = 1.05  # of so many quantities the largest is above 1.01 by chance
-LEAST_ESS = 100.0
 _MOST_BYTES = 2**30  # of draws that are kept
 _STUCK = 1.2  # R-hat of a marginal at which chains are given up that another method can follow: it falls like 1 / draws
 _PATIENCE = 4000  # draws of each chain before that

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-__all__ = ["judge_chains"]
+__all__ = ["LEAST_ESS", "R_HAT_LIMIT", "judge_chains"]
 
 R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
@@ -34,7 +34,7 @@ def judge_chains(
     if not r_hat[worst] <= R_HAT_LIMIT:
         reason = f"the chains disagree about {names[worst]}: R-hat {r_hat[worst]:.4f} (limit {R_HAT_LIMIT})"
         return False, reason, f"{longer} If it stays so, there are modes between which they do not move."
-    if ess[slowest] < LEAST_ESS:
+    if not ess[slowest] >= LEAST_ESS:
         few = f"{names[slowest]} has only {ess[slowest]:.0f} effective {kept} (at least {LEAST_ESS:.0f} are wanted)"
         return False, few, longer
     agree = f"{n_chains} chains agree (largest R-hat {r_hat[worst]:.4f})"

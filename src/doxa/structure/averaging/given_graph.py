@@ -29,12 +29,12 @@ from doxa.estimates.stopping import StopReport
 from doxa.estimates.trace import Trace
 from doxa.models import Dag
 from doxa.models.bits import pack_rows
+from doxa.sampling.agreement import judge_chains
 from doxa.structure.averaging.one_network import entries_of, tables_of_graph
 from doxa.structure.averaging.posterior import Posterior, with_table
 from doxa.structure.cases.incomplete.sequential import log_summed
 from doxa.structure.families.cache import FamilyScores, local_weights
 from doxa.structure.posterior.structure_posterior import StructurePosterior
-from doxa.structure.posterior.verdict import LEAST_ESS, R_HAT_LIMIT
 from doxa.structure.runs.options import LearnOptions
 from doxa.structure.runs.plan import RunPlan, make_plan
 
@@ -88,24 +88,14 @@ class GraphFit(Posterior):
         if n_chains == 1:
             return None, "one chain alone cannot show that others would agree", "Run several: chains=4."
         score = self.log_score_diagnosis
-        worst, slowest, where = score.r_hat, score.bulk_ess, "the log score"
-        least_where = where
+        names, r_hat, ess = ["the log score"], [max(1.0, score.r_hat)], [score.bulk_ess]  # 1.0 where it is NaN
         for node, own in self._diagnoses.items():
-            if own is None:
-                continue
-            r_hat, ess = float(np.nanmax(own.r_hat, initial=1.0)), float(np.nanmin(own.ess, initial=np.inf))
-            if not r_hat <= worst:
-                worst, where = r_hat, f"the {self._what(node)} of {self.names[node]}"
-            if ess < slowest:
-                slowest, least_where = ess, f"the {self._what(node)} of {self.names[node]}"
-        longer = f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
-        if not worst <= R_HAT_LIMIT:
-            return False, f"the chains disagree about {where}: R-hat {worst:.4f} (limit {R_HAT_LIMIT})", longer
-        if not slowest >= LEAST_ESS:
-            few = f"{least_where} has only {slowest:.0f} effective draws (at least {LEAST_ESS:.0f} are wanted)"
-            return False, few, longer
-        text = f"{n_chains} chains agree (largest R-hat {worst:.4f})"
-        return True, f"{text}; the slowest quantity has {slowest:.0f} effective draws", ""
+            if own is not None:
+                names.append(f"the {self._what(node)} of {self.names[node]}")
+                r_hat.append(float(np.nanmax(own.r_hat, initial=1.0)))
+                ess.append(float(np.nanmin(own.ess, initial=np.inf)))
+        agree, reason, _ = judge_chains(names, r_hat, ess, n_chains, n_draws, "quantity")
+        return agree, reason, "" if agree else f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
 
     @cached_property
     def reference_ess(self) -> float:

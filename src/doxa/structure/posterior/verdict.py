@@ -26,6 +26,7 @@ from doxa.data.options import shown
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Verdict
 from doxa.estimates.indicators import IndicatorDiagnostics, Status
+from doxa.sampling.agreement import LEAST_ESS, R_HAT_LIMIT
 from doxa.structure.exact.dag_budget import affordable_sum
 from doxa.structure.posterior.relations import wide_shares
 from doxa.text import duration, listed, memory
@@ -48,11 +49,9 @@ __all__ = [
 ]
 
 
-R_HAT_LIMIT = 1.01  # Vehtari et al. (2021)
 MCSE_THAT_MATTERS = 0.01  # an edge known to better than that is settled, whatever its R-hat
 _PROBABLE, _LOOKED_AT = 0.05, 2000  # of a family; sampled graphs that are looked at
 _LINKED, _LEAST_ARRIVALS = 0.02, 20  # of swaps that are accepted where rungs hang together; of graphs from the last
-LEAST_ESS = 100.0  # effective draws of the slowest quantity below which agreement could be chance
 _LONGER = 4  # times as many draws are advised
 _WORTH_SAYING, _ROOM_TO_SAY = 60.0, 500_000_000  # seconds and bytes: less is not worth a word
 STUCK_R_HAT, STUCK_NATS = 1.5, 10.0  # of the log score: chains this far apart do not visit each other's modes
