@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
-from doxa.estimates.intervals import StudentInterval, UnseenInterval, unseen_error
+from doxa.estimates.intervals import UnseenInterval, unseen_error
 from doxa.sampling.importance_proposals import Draws, Mixture, Proposal
 from doxa.sampling.importance_weights import (
     Removal,
@@ -27,6 +27,7 @@ from doxa.sampling.importance_weights import (
     WeightVerdict,
     find_removal,
     judge_weights,
+    judged,
     kish_ess,
     log_mean_exp,
     normalised_weights,
@@ -178,7 +179,7 @@ class ImportanceSample:
             unknown = WeightVerdict(None, "all weights are equal, which says nothing about their variance", "")
             return WeightedEstimate(value, np.nan, np.nan, verdict=unknown)
         error = float(np.sqrt(terms @ terms * n / (n - 1)))
-        return _estimate(value, error, self.ess, tail_aware_law(terms), self.verdict)
+        return judged(value, error, self.ess, tail_aware_law(terms), self.verdict)
 
     def expectation(self, f: Callable[[Draws], ArrayLike], *, unit: bool | None = None) -> WeightedEstimate:
         r"""Estimate the mean of a function under the target (Riggelsen, eq. 4.4).
@@ -233,7 +234,7 @@ class ImportanceSample:
         terms = self.weights * apart
         error = float(np.sqrt(terms @ terms * self.n / (self.n - 1)))
         verdict = self.verdict if unit or not self.verdict.reliable else self._verdict_with(np.abs(apart))
-        return _estimate(
+        return judged(
             value, error, float(self.weights @ apart**2) / error**2, tail_aware_law(terms, unit=unit), verdict
         )
 
@@ -256,7 +257,7 @@ class ImportanceSample:
             reason = "f is the same at every draw, which says nothing about its variance"
             return WeightedEstimate(value, np.nan, np.nan, verdict=WeightVerdict(None, reason, ""))
         least = float(1 / self.weights.max())
-        return _estimate(value, float(unseen_error(least)), least, UnseenInterval(least, self.n), self.verdict)
+        return judged(value, float(unseen_error(least)), least, UnseenInterval(least, self.n), self.verdict)
 
     def _verdict_with(self, size: NDArray[np.float64]) -> WeightVerdict:
         """Verdict on the weights times a quantity, where that is the worse one."""
@@ -325,17 +326,6 @@ def _checked(name: str, values: ArrayLike, n: int) -> NDArray[np.float64]:
         i = int(bad.argmax())
         raise ArgumentError(f"{name}[{i}] is {array[i]}; a log density is a finite number, or -inf where it is 0")
     return array
-
-
-def _estimate(
-    value: float, error: float, ess: float, law: StudentInterval | UnseenInterval, verdict: WeightVerdict
-) -> WeightedEstimate:
-    """Estimate whose error is nan unless the verdict is good."""
-    if verdict.reliable:
-        return WeightedEstimate(value, error, ess, law=law, delta_error=error, verdict=verdict)
-    if isinstance(law, UnseenInterval):  # its bounds do not depend on the error, so nan would not hide them
-        law = StudentInterval(unit=True)
-    return WeightedEstimate(value, np.nan, np.nan, law=law, delta_error=error, verdict=verdict)
 
 
 def importance_sample(

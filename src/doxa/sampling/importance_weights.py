@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
-from doxa.estimates.intervals import StudentInterval
+from doxa.estimates.intervals import StudentInterval, UnseenInterval
 
 __all__ = [
     "FEWEST_DRAWS",
@@ -31,6 +31,7 @@ __all__ = [
     "check_log_weights",
     "find_removal",
     "judge_weights",
+    "judged",
     "kish_ess",
     "log_mean_exp",
     "normalised_weights",
@@ -369,6 +370,23 @@ class WeightedEstimate(Estimate):
             return super().__str__()
         word = "cannot tell" if self.verdict.reliable is None else "not reliable"
         return f"{self.value:.6g} (error unknown; {word}: {self.verdict.reason})"
+
+
+def judged(
+    value: float,
+    error: float,
+    ess: float,
+    law: StudentInterval | UnseenInterval,
+    verdict: WeightVerdict,
+    delta: float | None = None,
+) -> WeightedEstimate:
+    """Estimate whose error is nan unless the verdict is good; ``delta`` is `WeightedEstimate.delta_error`."""
+    delta = error if delta is None else delta
+    if verdict.reliable:
+        return WeightedEstimate(value, error, ess, law=law, delta_error=delta, verdict=verdict)
+    if isinstance(law, UnseenInterval):  # its bounds do not depend on the error, so nan would not hide them
+        law = StudentInterval(unit=True)
+    return WeightedEstimate(value, np.nan, np.nan, law=law, delta_error=delta, verdict=verdict)
 
 
 def pareto_k_limit(n: int) -> float:

@@ -36,7 +36,7 @@ from doxa.inference.importance.kernels import Tally, tail_shape
 from doxa.inference.importance.layout import Layout
 from doxa.inference.importance.proposal import NetworkProposal
 from doxa.inference.importance.sampler import BLOCK, NetworkSampler
-from doxa.sampling.importance_weights import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights
+from doxa.sampling.importance_weights import LEAST_ESS, WeightedEstimate, WeightVerdict, judge_weights, judged
 
 __all__ = ["NetworkSample", "sample_network"]
 
@@ -143,23 +143,6 @@ def estimate_evidence(sums: CellSums, reference: float, ess: float, verdict: Wei
 def exactly(value: float, verdict: WeightVerdict) -> WeightedEstimate:
     """What needs no draws."""
     return WeightedEstimate(value, 0.0, np.inf, exact=True, delta_error=0.0, verdict=verdict)
-
-
-def judged(
-    value: float,
-    error: float,
-    ess: float,
-    law: StudentInterval | UnseenInterval,
-    verdict: WeightVerdict,
-    delta: float | None = None,
-) -> WeightedEstimate:
-    """Estimate whose error is nan unless the verdict is good."""
-    delta = error if delta is None else delta
-    if verdict.reliable:
-        return WeightedEstimate(value, error, ess, law=law, delta_error=delta, verdict=verdict)
-    if isinstance(law, UnseenInterval):  # its bounds do not depend on the error, so nan would not hide them
-        law = StudentInterval(unit=True)
-    return WeightedEstimate(value, np.nan, np.nan, law=law, delta_error=delta, verdict=verdict)
 
 
 @dataclass(frozen=True, eq=False)
