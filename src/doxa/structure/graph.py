@@ -34,6 +34,7 @@ __all__ = [
     "count_bits",
     "has_bit",
     "is_covered",
+    "is_in",
     "reach",
     "rebuild",
     "replace_parents",
@@ -70,6 +71,12 @@ def working_graph(rows: NDArray[np.uint64]) -> WorkingGraph:
 def has_bit(rows: Words, row: int, bit: int) -> bool:
     """Whether ``bit`` of ``row`` is set."""
     return bool((rows[row, bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
+
+
+@inlined
+def is_in(members: Words, bit: int) -> bool:
+    """Whether ``bit`` is in a single bit set."""
+    return bool((members[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
 
 
 @hot

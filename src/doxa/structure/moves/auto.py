@@ -50,6 +50,7 @@ from doxa.structure.graph import (
     WorkingGraph,
     count_bits,
     has_bit,
+    is_in,
     reach,
     rebuild,
     replace_parents,
@@ -61,7 +62,7 @@ from doxa.structure.moves.edge_reversal import edge_reversal_step
 from doxa.structure.moves.gibbs import parent_set_step
 from doxa.structure.moves.joint_parents import joint_parents_step
 from doxa.structure.moves.parent_sets import ParentSets, draw_set, find_set, log_bounds
-from doxa.structure.moves.sampler import Work
+from doxa.structure.moves.sampler import Steady, Work
 from doxa.structure.moves.single_edge import PRESENT, log_hastings, log_proposals
 
 __all__ = ["Auto", "advance_auto", "advance_edges", "auto_step", "order_shift_step"]
@@ -208,7 +209,7 @@ _USUAL_SHARE = {"order_shift": 0.03, "joint_parents": 0.05}
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Steady):
     """doxa's own choice: single-edge moves, parent-set Gibbs, reversals, shifts, joint moves; see the module's notes.
 
     Parameters
@@ -269,10 +270,6 @@ class Auto:
         """Shares of single-edge moves, edge reversals, shifts and joint redrawings."""
         return self.single_edge, self.edge_reversal, self.order_shift, self.joint_parents
 
-    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
-        """Steps after which the kernel repeats itself: it is the same at every step."""
-        return 1
-
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
         advance = settled(advance_auto, work.scoring.address)
@@ -318,7 +315,7 @@ def _kind(graph: WorkingGraph, limits: Limits, i: int, j: int, below: Words) -> 
     reach(children, j, j, j, below)
     if kind == REVERSE:
         toggle_bit(children, j, i)
-    return ILLEGAL if (below[i >> 6] >> np.uint64(i & 63)) & np.uint64(1) else kind
+    return ILLEGAL if is_in(below, i) else kind
 
 
 @hot

@@ -38,7 +38,7 @@ from doxa.structure.moves.parent_sets import (
     log_sum_of_sets,
     sets_that_fit,
 )
-from doxa.structure.moves.sampler import Work
+from doxa.structure.moves.sampler import Steady, Work
 
 if TYPE_CHECKING:
     from doxa.testing import Proposal
@@ -50,7 +50,7 @@ _MARGIN = 1e-12  # nats: what rounding may have done to a bound
 
 
 @dataclass(frozen=True)
-class EdgeReversal:
+class EdgeReversal(Steady):
     """Edge reversal with both parent sets redrawn; see the module's notes.
 
     Alone it cannot join or part nodes from the empty graph: combine it with other moves, as ``"auto"`` does.
@@ -59,10 +59,6 @@ class EdgeReversal:
     name: ClassVar[str] = "edge_reversal"
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = True
-
-    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
-        """Steps after which the kernel repeats itself: it is the same at every step."""
-        return 1
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""

@@ -56,7 +56,7 @@ from doxa.structure.moves.parent_sets import (
     log_sum_of_sets,
     sets_that_fit,
 )
-from doxa.structure.moves.sampler import Work
+from doxa.structure.moves.sampler import Steady, Work
 
 if TYPE_CHECKING:
     from doxa.testing import Proposal
@@ -193,7 +193,7 @@ def _advance_pairs(work: Work, pairs: Ints, at_random: bool, first: int, n_steps
 
 
 @dataclass(frozen=True)
-class ParentSetGibbs:
+class ParentSetGibbs(Steady):
     """Gibbs sampling of whole parent sets; see the module's notes.
 
     Alone it does not reach families that its lists leave out: combine it with single-edge moves, as ``"auto"`` does.
@@ -202,10 +202,6 @@ class ParentSetGibbs:
     name: ClassVar[str] = "parent_set_gibbs"
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = True
-
-    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
-        """Steps after which the kernel repeats itself: it is the same at every step."""
-        return 1
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""

@@ -43,6 +43,7 @@ from doxa.structure.graph import (
     WorkingGraph,
     apply_change,
     candidate_kind,
+    is_in,
     toggle_bit,
     working_graph,
 )
@@ -280,11 +281,6 @@ def _count_members(members: Words) -> int:
 
 
 @hot
-def _is_member(members: Words, node: int) -> bool:
-    return bool((members[node >> 6] >> np.uint64(node & 63)) & np.uint64(1))
-
-
-@hot
 def _select(members: Words, rank: int, inside: bool) -> int:
     """The node number ``rank`` among those inside (or outside) the set."""
     for w in range(members.size):
@@ -344,11 +340,11 @@ def _total(members: Words, size: int, n: int, centre: int, weights: Floats, with
         return float(size * (size - 1)) if within else 2.0 * (n - size)
     total = 0.0
     for i in range(n):
-        if within and _is_member(members, i):
+        if within and is_in(members, i):
             for j in range(n):
-                if j != i and _is_member(members, j):
+                if j != i and is_in(members, j):
                     total += weights[i, j]
-        elif not within and not _is_member(members, i):
+        elif not within and not is_in(members, i):
             total += 2 * weights[i, centre]
     return total
 
@@ -358,14 +354,14 @@ def _draw_weighted(members: Words, n: int, centre: int, weights: Floats, within:
     """The ordered pair at which the sum of the weights passes ``left``."""
     last_i, last_j = -1, -1
     for i in range(n):
-        if within and _is_member(members, i):
+        if within and is_in(members, i):
             for j in range(n):
-                if j != i and _is_member(members, j):
+                if j != i and is_in(members, j):
                     left -= weights[i, j]
                     last_i, last_j = i, j
                     if left < 0:
                         return i, j
-        elif not within and not _is_member(members, i):
+        elif not within and not is_in(members, i):
             for end in range(2):
                 left -= weights[i, centre]
                 last_i, last_j = (centre, i) if end else (i, centre)
@@ -380,7 +376,7 @@ def _pair_probability(
 ) -> float:
     """q of a candidate of the pair {i, j} in the block ``members``: the whole mixture of eq. 4.13."""
     own = weights[i, j] if weights.size > 0 else 1.0
-    i_inside, j_inside = _is_member(members, i), _is_member(members, j)
+    i_inside, j_inside = is_in(members, i), is_in(members, j)
     if i_inside and j_inside:
         return (weight if size < n else 1.0) * own / _total(members, size, n, centre, weights, True)
     if i == centre or j == centre:

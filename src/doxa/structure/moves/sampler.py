@@ -37,6 +37,7 @@ _SEED = 20260  # of the search for the second chain's start, which follows from 
 
 __all__ = [
     "GraphStarts",
+    "Steady",
     "StructureMove",
     "StructureSampler",
     "StructureState",
@@ -72,6 +73,14 @@ class StructureMove(Protocol):
 
     def advance(self, work: Work, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return the step at which the cache should grow, or n_steps."""
+
+
+class Steady:
+    """A move that does the same at every step."""
+
+    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
+        """Steps after which the kernel repeats itself: it is the same at every step."""
+        return 1
 
 
 @by_address

@@ -52,7 +52,7 @@ from doxa.structure.graph import (
 from doxa.structure.limits import Limits
 from doxa.structure.moves.changes import accept_change, accepts, cache_is_full, keep, score_change
 from doxa.structure.moves.covered_arcs import reverse_covered_arcs
-from doxa.structure.moves.sampler import Work
+from doxa.structure.moves.sampler import Steady, Work
 
 if TYPE_CHECKING:
     from doxa.testing import Proposal
@@ -74,7 +74,7 @@ PRESENT = 2.0 / 3.0  # s: share of the steps that pick an edge of the graph
 
 
 @dataclass(frozen=True)
-class SingleEdge:
+class SingleEdge(Steady):
     """Add, delete or reverse one edge at a time (MC3); see the module's notes for the proposal.
 
     Examples
@@ -88,10 +88,6 @@ class SingleEdge:
     is_reversible: ClassVar[bool] = True
     bias: ClassVar[str | None] = None
     uses_table: ClassVar[bool] = False
-
-    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
-        """Steps after which the kernel repeats itself: it is the same at every step."""
-        return 1
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""
@@ -271,7 +267,7 @@ def _advance(
 
 
 @dataclass(frozen=True)
-class EMC3:
+class EMC3(Steady):
     """Single-edge moves with repeated covered-arc reversal (Riggelsen, ch. 4, section 3.3; Kočka & Castelo 2001).
 
     Parameters
@@ -310,10 +306,6 @@ class EMC3:
             "covered-arc reversal as printed does not keep the posterior (the number of covered arcs varies): "
             "these probabilities are biased"
         )
-
-    def cycle_length(self, n_nodes: int) -> int:  # noqa: ARG002
-        """Steps after which the kernel repeats itself: it is the same at every step."""
-        return 1
 
     def advance(self, work: Any, first: int, n_steps: int, rng: np.random.Generator) -> int:
         """Run steps ``first`` to ``n_steps`` in place; return early, at that step, when the cache should grow."""

@@ -17,8 +17,9 @@ from doxa.models.bits import n_words
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData
 from doxa.structure.families.counting import CONSTANT_RULE, Rule
+from doxa.structure.graph import is_in
 
-__all__ = ["MOST_VALUES", "JointWork", "Side", "add_row", "has_column", "joint_work", "lay_out"]
+__all__ = ["MOST_VALUES", "JointWork", "Side", "add_row", "joint_work", "lay_out"]
 
 MOST_VALUES = 64  # joint values of a row's cells
 _MOST_COUNTS = 2**16  # of all families that are touched
@@ -78,12 +79,6 @@ def joint_work(data: IncompleteData, beta: float = 1.0) -> JointWork:
     )  # fmt: skip
 
 
-@inlined
-def has_column(words: Words, bit: int) -> bool:
-    """Whether a bit of a bit set is on."""
-    return bool((words[bit >> 6] >> np.uint64(bit & 63)) & np.uint64(1))
-
-
 @hot
 def lay_out(
     before: tuple[Words, Ints],
@@ -139,7 +134,7 @@ def _find_rows(completion: Completion, missing_in: Words, work: JointWork) -> in
             joint = 1
             for number in range(completion.first[i], completion.first[i + 1]):
                 column = completion.column[number]
-                if has_column(work.columns, column) and joint <= MOST_VALUES:
+                if is_in(work.columns, column) and joint <= MOST_VALUES:
                     joint *= completion.n_states[column]
             if joint <= MOST_VALUES:
                 work.rows[n_rows] = i
@@ -153,7 +148,7 @@ def _list_families(parents: Words, others: Words, n_states: Ints, rule: Rule, co
     """Fill all but the counts, which are set to 0; False if there would be too many."""
     size, edge, n_counts = 0, 0, 0
     for node in range(parents.shape[0]):
-        touched, changed = has_column(columns, node), False
+        touched, changed = is_in(columns, node), False
         for w in range(columns.size):
             touched = touched or parents[node, w] & columns[w] != np.uint64(0)
             changed = changed or parents[node, w] != others[node, w]
@@ -192,7 +187,7 @@ def _count(f: int, number: int, completion: Completion, lists: FamilyLists, work
     if number < 0 or lists.family[number] < 0:
         for row in range(completion.columns.shape[1]):
             i = row - completion.n_complete
-            if i < 0 or not has_column(work.is_out, i):
+            if i < 0 or not is_in(work.is_out, i):
                 add_row(f, completion.columns[:, row], completion.weights[row], r, side)
         return
     c, stride = lists.family[number], 1  # of the node's own column

@@ -55,13 +55,13 @@ from doxa.structure.cases.incomplete.blocks import set_cell, to_power
 from doxa.structure.cases.incomplete.candidate_sets import FamilyLists, arrange, fill_cache, list_layout, weigh_lists
 from doxa.structure.cases.incomplete.families import log_of_counts
 from doxa.structure.cases.incomplete.graph_moves import CACHE_BYTES
-from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_row, has_column, joint_work, lay_out
+from doxa.structure.cases.incomplete.joint_counts import JointWork, Side, add_row, joint_work, lay_out
 from doxa.structure.cases.incomplete.missing_cells import Completion, IncompleteData, completion_of, put_cells
 from doxa.structure.cases.incomplete.proposals import go_to, standing_space
 from doxa.structure.cases.incomplete.sweep import draw_place
 from doxa.structure.families.cache import ScoreCache, local_scores
 from doxa.structure.families.counting import Rule
-from doxa.structure.graph import WorkingGraph, working_graph
+from doxa.structure.graph import WorkingGraph, is_in, working_graph
 from doxa.structure.limits import Limits
 from doxa.structure.moves.auto import Auto, advance_auto
 from doxa.structure.moves.changes import accepts, cache_is_full
@@ -108,7 +108,7 @@ def weigh_row(i: int, completion: Completion, work: JointWork, side: Side) -> tu
         work.codes[column] = completion.rows[i, column]
     for number in range(completion.first[i], completion.first[i + 1]):
         column = completion.column[number]
-        if has_column(work.columns, column):
+        if is_in(work.columns, column):
             work.cells[size] = column
             size += 1
             joint *= completion.n_states[column]
@@ -205,7 +205,7 @@ def put_values(n_rows: int, completion: Completion, work: JointWork) -> None:
         i, value = work.rows[number], work.values[number]
         for place in range(completion.first[i], completion.first[i + 1]):
             column = completion.column[place]
-            if has_column(work.columns, column):
+            if is_in(work.columns, column):
                 r = completion.n_states[column]
                 set_cell(i, column, value % r, completion)
                 value //= r

@@ -28,7 +28,7 @@ from doxa.structure.families.additive.mode import (
 )
 from doxa.structure.families.additive.products import LANES, add_dots, combine_rows
 from doxa.structure.families.additive.series import second_order
-from doxa.structure.families.logistic.evidence import mean_and_error, place_nodes, prior_frame
+from doxa.structure.families.logistic.evidence import mean_and_error, place_nodes, pool_parts, prior_frame
 from doxa.structure.families.logistic.mode import solve_transposed
 from doxa.structure.families.logistic.softplus import exponential, exponentials, logarithm
 from doxa.structure.families.logistic.work import CHUNK, LogisticWork
@@ -205,14 +205,8 @@ def _by_levels(
         n_nodes = levels[level]
         if first > 0 and float(n_nodes) * n_cells * n_odds > _MOST_WORK:
             break
-        if level > 0:  # what were sixteen parts of the nodes are now four, or eight
-            more = n_nodes // levels[level - 1]
-            for part in range(n_sums):
-                total = 0.0
-                if part < n_sums // more:
-                    for k in range(more):
-                        total += sums[more * part + k]
-                sums[part] = total
+        if level > 0:
+            pool_parts(sums, n_nodes // levels[level - 1])
         while first < n_nodes:
             last = min(first + CHUNK, n_nodes)
             place_nodes(first, last, n_odds * d, peak, work)

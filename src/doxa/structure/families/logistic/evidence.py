@@ -307,14 +307,8 @@ def _log_mean_weight(
         n_nodes = levels[level]
         if 4.0 * n_nodes * n_cells > _MOST_WORK and first > 0:
             break
-        if level > 0:  # what were sixteen parts of the nodes are now four, or eight
-            more = n_nodes // levels[level - 1]
-            for part in range(n_sums):
-                total = 0.0
-                if part < n_sums // more:
-                    for k in range(more):
-                        total += sums[more * part + k]
-                sums[part] = total
+        if level > 0:
+            pool_parts(sums, n_nodes // levels[level - 1])
         while first < n_nodes:
             last = min(first + CHUNK, n_nodes)
             weigh(first, last, family, work, 0.0)
@@ -325,6 +319,17 @@ def _log_mean_weight(
         if error <= tolerance:
             break
     return log_mean, error, first
+
+
+@hot
+def pool_parts(sums: Floats, more: int) -> None:
+    """Sums of parts of ``more`` times as many nodes: what were sixteen parts of all are now four, or eight."""
+    for part in range(sums.size):
+        total = 0.0
+        if part < sums.size // more:
+            for k in range(more):
+                total += sums[more * part + k]
+        sums[part] = total
 
 
 @hot
