@@ -179,7 +179,7 @@ def sharp():
 
 def test_whole_networks_and_parts_of_them_agree(sharp, monkeypatch):
     whole = all_effects(*sharp)
-    monkeypatch.setattr("doxa.structure.averaging.effects._WHOLE", Budget(operations=1))
+    monkeypatch.setattr("doxa.structure.averaging.category_effects._WHOLE", Budget(operations=1))
     parts = all_effects(*sharp)
     pd.testing.assert_frame_equal(whole, parts, rtol=1e-9, atol=1e-12)
 
@@ -189,9 +189,9 @@ def test_entries_that_are_left_out_change_no_effect(sharp, monkeypatch):
     smallest = min(draws.log_table(t, j, False).min() for t in range(len(draws)) for j in range(3))
     assert smallest < -80.0
     without = all_effects(posterior, draws)
-    monkeypatch.setattr("doxa.structure.averaging.effects._NEGLIGIBLE", -np.inf)
+    monkeypatch.setattr("doxa.structure.averaging.category_effects._NEGLIGIBLE", -np.inf)
     pd.testing.assert_frame_equal(all_effects(posterior, draws), without, rtol=1e-12, atol=1e-15)
-    monkeypatch.setattr("doxa.structure.averaging.effects._NEGLIGIBLE", -2.0)  # a broken twin
+    monkeypatch.setattr("doxa.structure.averaging.category_effects._NEGLIGIBLE", -2.0)  # a broken twin
     twin = all_effects(posterior, draws)
     assert np.abs(twin["effect"].to_numpy() - without["effect"].to_numpy()).max() > 1e-3
 

@@ -9,14 +9,14 @@ by the truncated factorisation (Pearl 2009, section 3.2): edges into x are cut. 
 y it is 0, whatever the parameters.  Graph and parameters are uncertain together, so the effect has a posterior: a
 probability of being 0, and a spread.  No set of columns to adjust for is chosen: every graph has its own.
 
-Of one pair every network is asked by the inference that answers queries.  Of all pairs, networks of categories give the
-distributions of all that several columns reach in one run of a contraction; where all columns are numbers and lines are
-straight, :math:`(I - B)^{-1}` has the effects of a unit, one inverse for each graph.
+Of one pair every network is asked by the inference that answers queries.  Of all pairs, networks of categories are in
+`doxa.structure.averaging.category_effects`; where all columns are numbers and lines are straight,
+:math:`(I - B)^{-1}` has the effects of a unit, one inverse for each graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,14 +29,12 @@ from doxa.data import Table
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.estimate import Estimate
 from doxa.estimates.intervals import StudentInterval
-from doxa.inference.exact import Budget, BudgetError, ContractionPlan, plan_contraction
 from doxa.models.bits import unpack_rows
 from doxa.models.gaussian import check_number
-from doxa.models.separation import requisite_families
 from doxa.notebook import card
 from doxa.structure.averaging.answers import Averaged, mean_over_draws
+from doxa.structure.averaging.category_effects import CategoryNetworks, Changes, told_states
 from doxa.structure.averaging.conditional import conditional_draws, read_budget
-from doxa.structure.averaging.counts import Family
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.number_draws import GaussianDraws
 from doxa.structure.averaging.numbers import far_beyond, level_of
@@ -61,12 +59,10 @@ __all__ = [
     "read_pair",
     "shown_level",
     "told_effects",
-    "told_states",
     "usual_levels",
 ]
 
 Level = float | str
-Changes = dict[tuple[int, int | None], Floats]  # of a column, and its state or None, in every network
 
 ASSUMPTIONS = (
     "Effects of interventions only if every common cause of the columns is a column, rows were not selected by what "
@@ -247,7 +243,7 @@ def all_effects(posterior: StructurePosterior, draws: NetworkDraws, prob: float 
     reach = _reach(draws)
     straight = _straight_lines(draws)
     every = [usual_levels(draws, of) for of in range(n)]
-    of_categories = _CategoryNetworks(draws).changed([(int(low), int(high)) for low, high in every], reach)
+    of_categories = CategoryNetworks(draws).changed([(int(low), int(high)) for low, high in every], reach)
     if straight is not None:
         straight = np.where(reach.transpose(0, 2, 1), straight, 0.0)
     rows: list[list[Any]] = []
@@ -423,114 +419,6 @@ def _numbers_changed(draws: GaussianDraws, of: int, levels: tuple[float, float],
         else:
             changes |= {(on, k): found[:, k] for k in told_states(size)}
     return changes
-
-
-def told_states(size: int) -> Sequence[int]:
-    """States of which an effect is told: of two, the second says all."""
-    return range(size) if size > 2 else (size - 1,)
-
-
-_NEGLIGIBLE = -80.0  # nats: with less, sums of plain numbers may leave their range, and no effect has such digits
-_KEPT = 2**23  # effects in single networks that are held at a time
-_WHOLE = Budget(operations=2_000_000)  # of a network: cheaper than to plan the part that each cause needs
-
-
-class _Program(NamedTuple):
-    """How the marginals of a network, or of a part of it, are found."""
-
-    plan: ContractionPlan
-    families: tuple[Family, ...]
-    scopes: tuple[tuple[int, ...], ...]
-    number: Mapping[int, int]  # of each column
-
-
-class _CategoryNetworks:
-    """Networks of categories, in which one column after the other is set; what they share is made once."""
-
-    def __init__(self, draws: NetworkDraws) -> None:
-        self._draws = draws
-        self._budget = read_budget(None, len(draws))
-        self._wholes: dict[tuple[Family, ...], _Program | None] = {}
-        self._parts: dict[tuple[Family, ...], _Program] = {}
-        self._tables: dict[tuple[int, Family], Floats] = {}
-
-    def changed(self, levels: Sequence[tuple[int, int]], reach: NDArray[np.bool_]) -> Iterator[Changes]:
-        """Effects of each column in turn on every other one, in every network."""
-        n = len(levels)
-        at_once = max(1, _KEPT // (len(self._draws) * sum(self._draws.n_states)))
-        for first in range(0, n, at_once):
-            yield from self._changed(range(first, min(n, first + at_once)), levels, reach)
-
-    def _changed(
-        self, causes: Sequence[int], levels: Sequence[tuple[int, int]], reach: NDArray[np.bool_]
-    ) -> Iterator[Changes]:
-        draws = self._draws
-        n = len(draws.names)
-        found = {of: {j: np.zeros((len(draws), draws.n_states[j])) for j in range(n) if j != of} for of in causes}
-        for t in range(len(draws)):
-            wanted = {of: np.flatnonzero(reach[t, of]).tolist() for of in causes if reach[t, of].any()}
-            for program, some in self._programs(t, wanted):
-                settings = [(of, level) for of in some for level in levels[of]]
-                each = program.plan.marginals(self._tables_when_set(program, t, settings))
-                for k, of in enumerate(some):
-                    for j in wanted[of]:
-                        before, after = each[program.number[j]][2 * k : 2 * k + 2]
-                        found[of][j][t] = after - before
-        for own in found.values():
-            yield {(j, k): changes[:, k] for j, changes in own.items() for k in told_states(draws.n_states[j])}
-
-    def _tables_when_set(self, program: _Program, t: int, settings: Sequence[tuple[int, int]]) -> list[Floats]:
-        """Tables of a network under each setting of a column: that of its own says so, whatever its parents are."""
-        tables = []
-        for child, group in program.families:
-            own = [(at, level) for at, (of, level) in enumerate(settings) if of == child]
-            table = np.full((len(settings), *[self._draws.n_states[v] for v in (*group, child)]), -np.inf)
-            if len(own) < len(settings):
-                table[:] = self._table(t, (child, group))
-            for at, level in own:
-                table[at] = -np.inf
-                table[at, ..., level] = 0.0
-            tables.append(table)
-        return tables
-
-    def _table(self, t: int, family: Family) -> Floats:
-        if (t, family) not in self._tables:
-            table = self._draws.log_table(t, family[0], False)
-            self._tables[t, family] = np.where(table < _NEGLIGIBLE, -np.inf, table)
-        return self._tables[t, family]
-
-    def _programs(self, t: int, wanted: Mapping[int, Sequence[int]]) -> list[tuple[_Program, list[int]]]:
-        """With the columns that are set in each: the whole network, where it is cheap, or else what bears on those
-        wanted.
-        """
-        whole = tuple(enumerate(self._draws.parents[t]))
-        if whole not in self._wholes:
-            try:
-                self._wholes[whole] = self._planned(whole, _WHOLE)
-            except BudgetError:
-                self._wholes[whole] = None
-        if (program := self._wholes[whole]) is not None:
-            return [(program, list(wanted))] if wanted else []
-        return [(self._of_part(t, of, own), [of]) for of, own in wanted.items()]
-
-    def _of_part(self, t: int, of: int, wanted: Sequence[int]) -> _Program:
-        families = (*requisite_families(self._draws.parents[t], wanted, (), (of,)), (of, ()))
-        if families not in self._parts:
-            try:
-                program = self._planned(families, self._budget)
-                self._budget.check(program.plan.cost, "all marginals")
-            except BudgetError as error:
-                bear = len(families) - 1
-                what = f"the effects of {self._draws.names[of]!r}, on which {bear} nodes bear in some network,"
-                raise BudgetError(what, error.cost, self._budget) from None
-            self._parts[families] = program
-        return self._parts[families]
-
-    def _planned(self, families: tuple[Family, ...], budget: Budget) -> _Program:
-        number = {child: k for k, (child, _) in enumerate(families)}
-        scopes = tuple(tuple(number[v] for v in (*group, child)) for child, group in families)
-        plan = plan_contraction([self._draws.n_states[child] for child, _ in families], scopes, budget=budget)
-        return _Program(plan, families, scopes, number)
 
 
 def _notes(draws: NetworkDraws, pair: _Pair, levels: tuple[Level, Level]) -> tuple[str, ...]:

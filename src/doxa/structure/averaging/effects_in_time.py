@@ -22,6 +22,7 @@ from doxa.checks import check_whole
 from doxa.errors import ArgumentError
 from doxa.estimates.estimate import Estimate
 from doxa.models.bits import unpack_rows
+from doxa.structure.averaging.category_effects import told_states
 from doxa.structure.averaging.draws import NetworkDraws
 from doxa.structure.averaging.effects import (
     Effect,
@@ -30,7 +31,6 @@ from doxa.structure.averaging.effects import (
     read_pair,
     shown_level,
     told_effects,
-    told_states,
     usual_levels,
 )
 from doxa.structure.averaging.forecast import refuse_without_time
@@ -106,14 +106,12 @@ def effect_in_time(
     return assembled(draws, pair, levels, before, after, after - before, reach, no_path)
 
 
-def all_effects_in_time(
-    posterior: StructurePosterior, draws: NetworkDraws, prob: float, last: int | None = None
-) -> pd.DataFrame:
-    """Every effect within a moment and after up to ``last`` moments, as many as there are lags when left out."""
+def all_effects_in_time(posterior: StructurePosterior, draws: NetworkDraws, prob: float) -> pd.DataFrame:
+    """Every effect within a moment and after up to as many moments as there are lags."""
     from doxa.frames import ReadFrame
 
     paths = PathDraws(draws)
-    last = paths.lags if last is None else last
+    last = paths.lags
     reach = later_descendants(unpack_rows(draws.rows, len(draws.names)), paths.lags, last)
     rows, none = posterior._distinct
     of_graphs = later_descendants(unpack_rows(rows, len(posterior.names)), paths.lags, last)
