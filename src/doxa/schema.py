@@ -282,10 +282,8 @@ def rules_of(kind: Any) -> dict[str, Within]:
     return found
 
 
-def check_fields(
-    stored: Mapping[str, Any], like: Mapping[str, Any], rules: Callable[[str], Within], where: str = "state"
-) -> None:
-    """Raise `ArgumentError` unless arrays and numbers are of the form of others.
+def check_fields(stored: Mapping[str, Any], like: Mapping[str, Any], rules: Callable[[str], Within]) -> None:
+    """Raise `ArgumentError` unless arrays and numbers of a state are of the form of others.
 
     Parameters
     ----------
@@ -295,8 +293,6 @@ def check_fields(
         What such a thing is when it is made afresh: names, types and shapes are held to it.
     rules : callable
         From a field to its bounds.
-    where : str, default="state"
-        What the whole is called in messages.
 
     Raises
     ------
@@ -316,10 +312,10 @@ def check_fields(
     doxa.errors.ArgumentError: state.memory holds -5; it must hold nothing below 0
     """
     if set(stored) != set(like):
-        raise OtherFormError(f"{where} has the fields {shown(sorted(stored))}, and this version {shown(sorted(like))}")
+        raise OtherFormError(f"state has the fields {shown(sorted(stored))}, and this version {shown(sorted(like))}")
     free: dict[str, int] = {}
     for name, value in stored.items():
-        model, rule, called = like[name], rules(name), f"{where}.{name}"
+        model, rule, called = like[name], rules(name), f"state.{name}"
         if isinstance(model, np.ndarray):
             if not isinstance(value, np.ndarray):
                 raise ArgumentError(f"{called} is {shown(value)}; it must be an array")
