@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from doxa import cli
+from doxa.report.document import AssetsMissingError, libraries
 
 collect_ignore = ["conftest.py"]  # a search for doctests would import two modules of this name
 
@@ -26,6 +27,15 @@ def run(monkeypatch, capsys, tmp_path):
         return left.value.code, out, "\n".join(lines)
 
     return call
+
+
+@pytest.fixture
+def drawing():
+    """The libraries that pages of runs are drawn with."""
+    try:
+        libraries()
+    except AssetsMissingError as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture

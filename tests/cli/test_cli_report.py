@@ -8,7 +8,6 @@ import json
 import pytest
 
 import doxa
-from doxa.report.document import AssetsMissingError, libraries
 
 
 @pytest.fixture
@@ -33,15 +32,6 @@ def rain(tmp_path):
     tables = {"rain": [0.8, 0.2], "wet": [[0.9, 0.1], [0.1, 0.9]]}
     doxa.write_network(doxa.CategoricalNetwork(dag, tables, states), tmp_path / "rain.bif")
     return tmp_path / "rain.bif"
-
-
-@pytest.fixture
-def drawing():
-    """The libraries that pages of runs are drawn with."""
-    try:
-        libraries()
-    except AssetsMissingError as error:
-        pytest.skip(str(error))
 
 
 def data_of(path):

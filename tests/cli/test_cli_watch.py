@@ -12,16 +12,9 @@ import pytest
 from cli_cases import QUICK, files_in, two_columns
 
 from doxa.cli import report
-from doxa.report.document import AssetsMissingError, libraries
 from doxa.report.live_run import LiveRun
 
-
-@pytest.fixture(autouse=True)
-def _bundled():
-    try:
-        libraries()
-    except AssetsMissingError as error:
-        pytest.skip(str(error))
+pytestmark = pytest.mark.usefixtures("drawing")
 
 
 def _answer(out):

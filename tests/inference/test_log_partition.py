@@ -17,19 +17,13 @@ from doxa.models.evidence import Evidence, read_evidence
 from doxa.models.ising import ising, ising_grid, potts_grid
 from doxa.models.markov import MarkovNetwork
 from support.checks import SEED, z_limit
-from support.small_networks import joint, random_categorical, random_evidence, random_markov
+from support.small_networks import joint, named, random_categorical, random_evidence, random_markov
 
 RNG = np.random.default_rng(11)
 GLASS = ising_grid(3, 3, coupling=RNG.normal(size=12), field=RNG.normal(0, 0.4, (3, 3)), coding="01")
 POTTS = potts_grid(3, 3, 3, coupling=0.8, field=[0.0, 0.2, -0.3])
 GIVEN = {"X0_0": 1, "X2_1": 0}
 SOFT = {"X1_1": [1.0, 3.0], "X2_2": [0.0, 2.0], "X0_0": [0.5, 0.25]}
-
-
-def named(network, evidence):
-    """Evidence as a user gives it."""
-    given = {network.names[v]: network.states[v][state] for v, state in evidence.hard.items()}
-    return given, {network.names[v]: likelihood for v, likelihood in evidence.soft.items()}
 
 
 @pytest.mark.parametrize("seed", range(30))

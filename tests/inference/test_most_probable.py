@@ -13,13 +13,7 @@ from doxa.inference import BudgetError, ImpossibleEvidenceError, most_probable
 from doxa.inference.annealing import SpinPath, cool
 from doxa.models.evidence import read_evidence
 from support.checks import SEED
-from support.small_networks import joint, random_categorical, random_evidence, random_markov
-
-
-def given_of(network, evidence):
-    """As a user writes it."""
-    given = {network.names[v]: network.states[v][state] for v, state in evidence.hard.items()}
-    return given, {network.names[v]: likelihood for v, likelihood in evidence.soft.items()}
+from support.small_networks import joint, named, random_categorical, random_evidence, random_markov
 
 
 def small_networks(n):
@@ -36,7 +30,7 @@ def small_networks(n):
 
 def test_annealing_finds_what_enumeration_finds():
     for k, (network, evidence, p) in enumerate(small_networks(24)):
-        given, soft = given_of(network, evidence)
+        given, soft = named(network, evidence)
         found = most_probable(network, given=given, soft=soft, method="annealed", sweeps=40, restarts=64, seed=SEED + k)
         row = tuple(network.states[v].index(found.states[name]) for v, name in enumerate(network.names))
         assert p[row] == pytest.approx(p.max(), rel=1e-12)

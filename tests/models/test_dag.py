@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Cpdag, Dag
 from doxa.models.bits import pack_rows, unpack_rows
-from doxa.structure.exact.enumeration import all_dags
-
-FOUR = ("a", "b", "c", "d")
-
-
-def every_dag():
-    return [Dag.from_rows(rows, FOUR) for rows in all_dags(4)]
+from support.small_networks import FOUR, every_dag
 
 
 @st.composite

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import warnings
 from functools import reduce
-from importlib.util import find_spec
 from operator import mul
 
 import numpy as np
@@ -33,16 +32,6 @@ FIELD = MarkovNetwork(
     {"x": ["-", "+"], "y": ["0", "1", "2"], "z": ["-", "+"]},
     [(["y", "x"], rng.normal(size=(3, 2))), (["z"], [0.0, -np.inf]), (["y", "z", "x"], rng.normal(size=(3, 2, 2)))],
 )
-
-
-@pytest.fixture(scope="module")
-def gum():
-    if find_spec("pyagrum") is None:
-        pytest.skip("pyAgrum is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # with warnings as errors its import crashes
-        import pyagrum
-    return pyagrum
 
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

@@ -19,6 +19,7 @@ from doxa.models import Dag, LogisticNetwork
 from doxa.models.logistic_factors import RootFactor
 from doxa.models.logistic_regression import LogisticRegressionProblem
 from doxa.models.logistic_rows import MAX_CONFIGURATIONS, components_of_pattern, distinct_rows
+from support.tables import table_of
 
 ALARM = {"c": ["a", "b"], "d": ["c", "b"], "e": ["c"]}
 ALARM_ROOTS = {"a": 0.3}
@@ -28,10 +29,6 @@ ALARM_THETAS = {
     "d": [0.2, -1.9, 0.6],
     "e": [1.1, 0.5],
 }
-
-
-def table_of(names, codes, counts=None):
-    return Table.from_codes(names, [("no", "yes")] * len(names), np.reshape(codes, (-1, len(names))), counts)
 
 
 def chance_of_one(network, thetas, node, values):

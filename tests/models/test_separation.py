@@ -11,13 +11,7 @@ import pytest
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.models import Dag
 from doxa.models.separation import Adjustment
-from doxa.structure.exact.enumeration import all_dags
-
-FOUR = ("a", "b", "c", "d")
-
-
-def every_dag():
-    return [Dag.from_rows(rows, FOUR) for rows in all_dags(4)]
+from support.small_networks import FOUR, every_dag
 
 
 def random_dag(rng, n, density):

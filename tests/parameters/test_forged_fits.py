@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import doxa
 from doxa.data import Table
 from doxa.estimates.store import RunFileError
 from doxa.parameters import Averages
+from support import forging
 from support.forging import forge_draws, forge_header, forge_state
 
 FEW = {"draws": 30, "warmup": 10, "chains": 2, "seed": 1, "progress": False}
@@ -44,17 +46,7 @@ def copied(made, tmp_path, name):
     return shutil.copyfile(made / f"{name}.doxa", tmp_path / "run.doxa"), _table(KINDS[name][1])
 
 
-def put(*way):
-    """A change: the last of ``way`` in the place that the others lead to."""
-    *place, name, value = way
-
-    def change(body):
-        body = body["options"]
-        for key in place:
-            body = body[key]
-        body[name] = value
-
-    return change
+put = partial(forging.put, "options")
 
 
 HEADERS = {

@@ -74,6 +74,16 @@ def wait_until_drawn(driver):
     driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
 
 
+def assert_fits(driver, width):
+    """In a window of that width, nothing sticks out of the page."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    wait_until_drawn(driver)
+    inner, outer = script(driver, "return [document.documentElement.scrollWidth, innerWidth]")
+    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert inner <= outer
+
+
 def choose(driver, select, value):
     """Choose an option by its value, as a reader would."""
     code = (

@@ -6,7 +6,7 @@ import json
 from importlib import import_module
 
 import pytest
-from browsing import AXE, axe_violations, element, go_without, script, wait_until_drawn
+from browsing import AXE, assert_fits, axe_violations, choose, element, go_without, script, wait_until_drawn
 
 CY = "document.getElementById('graph')._cyreg.cy"  # where Cytoscape.js keeps itself
 
@@ -234,13 +234,7 @@ def test_the_system_chooses_dark_and_light(page, reinis):
 
 @pytest.mark.parametrize("width", [360, 800, 1600])
 def test_nothing_sticks_out(page, hostile, width):
-    driver = page(hostile)
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    wait_until_drawn(driver)
-    inner, outer = script(driver, "return [document.documentElement.scrollWidth, innerWidth]")
-    driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-    assert inner <= outer
+    assert_fits(page(hostile), width)
 
 
 def test_it_prints(page, reinis):
@@ -277,13 +271,6 @@ def test_it_opens_fast(page, few_tables, request, which, limit):
 
 
 SHOWN = f"return {CY}.nodes(':visible').map(node => node.data('node'))"
-
-
-def choose(driver, which, value):
-    code = (
-        "const e = document.getElementById(arguments[0]); e.value = arguments[1]; e.dispatchEvent(new Event('change'))"
-    )
-    script(driver, code, which, str(value))
 
 
 def test_of_many_nodes_a_neighbourhood_is_shown(page, few_tables, wide):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browsing import AXE, axe_violations, choose, element, elements, go_without, script, wait_until_drawn
+from browsing import AXE, assert_fits, axe_violations, choose, element, elements, go_without, script, wait_until_drawn
 
 
 def picture(driver, css):
@@ -159,13 +159,7 @@ def test_axe_finds_nothing(page, request, theme):
 @pytest.mark.parametrize("width", [360, 800, 1600])
 def test_nothing_sticks_out(page, hostile_fit, hostile_answer, spins, width):
     for answer in (hostile_fit, hostile_answer, spins):
-        driver = page(answer)
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-        wait_until_drawn(driver)
-        inner, outer = script(driver, "return [document.documentElement.scrollWidth, innerWidth]")
-        driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-        assert inner <= outer
+        assert_fits(page(answer), width)
 
 
 def test_they_print(page, fitted, spins):

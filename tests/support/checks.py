@@ -21,18 +21,12 @@ def worst_z(values: NDArray[np.float64], exact: NDArray[np.float64], errors: NDA
     return float(np.abs((values - exact) / errors).max())
 
 
-def transition_z(path: NDArray[np.intp], matrix: NDArray[np.float64]) -> tuple[float, int]:
-    """Largest z-value of the transitions along ``path`` against ``matrix``, and how many were compared.
+def compare_transitions(counts: NDArray[np.int64], matrix: NDArray[np.float64]) -> tuple[float, int]:
+    """Largest z-value of counted transitions against ``matrix``, and how many were compared.
 
     Cells with an expected count below 30 are left out (the normal limit is not for them), but a transition that
     the matrix says is impossible counts as an infinite z.  Where nothing is left by chance, z is 0.
     """
-    n = len(matrix)
-    counts = np.bincount(path[:-1] * n + path[1:], minlength=n * n).reshape(n, n)
-    return compare_transitions(counts, matrix)
-
-
-def compare_transitions(counts: NDArray[np.int64], matrix: NDArray[np.float64]) -> tuple[float, int]:
     if (counts[matrix <= 1e-15] > 0).any():
         return np.inf, 1
     visits = counts.sum(axis=1, keepdims=True)

@@ -16,6 +16,18 @@ import numpy as np
 from doxa.estimates.store.reader import block_key, checksum, state_key
 
 
+def put(*way: Any) -> Callable[[dict[str, Any]], None]:
+    """A change: the last of ``way`` in the place that the others lead to."""
+    *place, name, value = way
+
+    def change(body: Any) -> None:
+        for key in place:
+            body = body[key]
+        body[name] = value
+
+    return change
+
+
 def forge_header(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """Change the header in place."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

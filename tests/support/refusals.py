@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from doxa.data import read_table
 from doxa.data.coding import EmptyColumnsError
-from doxa.errors import DoxaError
+from doxa.errors import ArgumentError, DoxaError
 
 LEAVE_OUT = "leave it out by naming the others with columns=[...] or --columns"
 NO_STATES = (
     "every cell is missing, so there are no states; "
     "leave out by naming the others with columns=[...] or --columns, "
     "or say with missing=[...] or --missing which texts mean missing"
-)
-BINS = (
-    "numbers are categories only if they are integers of at most 20 distinct values; "
-    "cut into quantile bins with bins=4 or bins={'age': 4} (--bins 4 or --bins NAME=4), "
-    "or leave out by naming the others with columns=[...] or --columns"
 )
 IDENTIFIER = (
     f"a category at most 1000: it looks like an identifier or free text; {LEAVE_OUT}, or group its values first"
@@ -33,3 +29,10 @@ def refusal(kind: type[DoxaError], source: Any, **options: Any) -> str:
         read_table(source, **options)
     assert type(raised.value) in (kind, EmptyColumnsError)
     return str(raised.value)
+
+
+def message_of(call: Callable[[], object]) -> str:
+    """What is said where a call is refused for its arguments."""
+    with pytest.raises(ArgumentError) as refused:
+        call()
+    return str(refused.value)

@@ -10,6 +10,14 @@ from doxa.models.categorical import CategoricalNetwork
 from doxa.models.evidence import Evidence
 from doxa.models.factors import DiscreteNetwork
 from doxa.models.markov import MarkovNetwork
+from doxa.structure.exact.enumeration import all_dags
+
+FOUR = ("a", "b", "c", "d")
+
+
+def every_dag() -> list[Dag]:
+    """All graphs on four nodes."""
+    return [Dag.from_rows(rows, FOUR) for rows in all_dags(4)]
 
 
 def random_categorical(rng: np.random.Generator, most_nodes: int = 7, zeros: float = 0.4) -> CategoricalNetwork:
@@ -77,3 +85,9 @@ def marginal(product: NDArray[np.float64], *variables: int) -> NDArray[np.float6
     total = product.sum(axis=tuple(a for a in range(product.ndim) if a not in variables))
     ranks = np.argsort(np.argsort(variables))
     return np.asarray(total.transpose(ranks) / total.sum())
+
+
+def named(network: DiscreteNetwork, evidence: Evidence) -> tuple[dict[str, str], dict[str, NDArray[np.float64]]]:
+    """Evidence as a user gives it: states that were seen, and likelihoods."""
+    given = {network.names[v]: network.states[v][state] for v, state in evidence.hard.items()}
+    return given, {network.names[v]: likelihood for v, likelihood in evidence.soft.items()}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from doxa.data import Table
 
@@ -22,3 +26,8 @@ def skewed_table(n_nodes: int, n_rows: int, seed: int, n_states: int = 2, densit
         codes[:, node] = (rng.random((n_rows, 1)) >= np.cumsum(rows, axis=1)[:, :-1]).sum(axis=1)
     names = tuple(f"x{i}" for i in range(n_nodes))
     return Table.from_codes(names, tuple(tuple(f"s{k}" for k in range(r)) for r in radix), codes)
+
+
+def table_of(names: Sequence[str], codes: ArrayLike, counts: Any = None) -> Table:
+    """Columns with the states no and yes."""
+    return Table.from_codes(names, [("no", "yes")] * len(names), np.reshape(codes, (-1, len(names))), counts)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from doxa.errors import ArgumentError, ArgumentTypeError
+from doxa.errors import ArgumentTypeError
 from doxa.testing import (
     FiniteChain,
     detailed_balance_residual,
@@ -21,6 +21,7 @@ from doxa.testing import (
     total_variation,
 )
 from support.checks import SEED, z_limit
+from support.refusals import message_of
 
 SKEWED = np.array([0.05, 0.5, 0.15, 0.3])
 TWO_CLASSES = np.array([[0.5, 0.5, 0.0, 0.0], [0.5, 0.5, 0.0, 0.0], [0.0, 0.25, 0.5, 0.25], [0.0, 0.0, 0.0, 1.0]])
@@ -509,12 +510,6 @@ def test_variance_is_that_of_simulated_batch_means():
 
 
 # refusals
-
-
-def message_of(call):
-    with pytest.raises(ArgumentError) as refused:
-        call()
-    return str(refused.value)
 
 
 @pytest.mark.parametrize(

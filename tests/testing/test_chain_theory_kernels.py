@@ -23,6 +23,7 @@ from doxa.testing import (
     proposal_matrices,
     simulated_invariance,
 )
+from support.refusals import message_of
 
 SKEWED = np.array([0.05, 0.5, 0.15, 0.3])
 JOINT = np.random.default_rng(8).dirichlet(np.full(12, 0.4)).reshape(2, 3, 2)  # three dependent variables
@@ -35,12 +36,6 @@ def uneven():
     q = rng.random((4, 4)) ** 3
     np.fill_diagonal(q, 0)
     return 0.9 * q / q.sum(axis=1, keepdims=True)
-
-
-def message_of(call):
-    with pytest.raises(ArgumentError) as refused:
-        call()
-    return str(refused.value)
 
 
 # Metropolis-Hastings

@@ -12,7 +12,7 @@ from ising_cases import grid_edges
 from scipy.special import softmax, stdtrit
 
 from doxa.errors import ArgumentError
-from doxa.inference.spins import PottsGibbs, PottsModel
+from doxa.inference.spins import PottsBitParallel, PottsGibbs, PottsModel
 from doxa.inference.spins.chain import _pick, _weigh
 from doxa.sampling.driver import Schedule, sample
 from doxa.testing import cycle_matrix, gibbs_matrix, mixture_matrix
@@ -147,8 +147,9 @@ def test_strong_couplings_freeze():
     assert np.isfinite(draws["energy"]).all()
 
 
-def test_runs_depend_on_the_seed_alone():
-    make = lambda: PottsGibbs(potts(grid_edges(3, 4), 12, 3), thin=3, keep_states=True)  # noqa: E731
+@pytest.mark.parametrize("kind", [PottsGibbs, PottsBitParallel])
+def test_runs_depend_on_the_seed_alone(kind):
+    make = lambda: kind(potts(grid_edges(3, 4), 12, 3), thin=3, keep_states=True)  # noqa: E731
     whole = sample(make(), Schedule(2, 40, 10), seed=7, workers=1)
     for options in ({"workers": 2}, {"workers": 1, "block": 1}):
         other = sample(make(), Schedule(2, 40, 10), seed=7, **options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import pickle
 from functools import reduce
 
 import numpy as np
@@ -214,18 +213,6 @@ def test_draws_depend_on_neither_blocks_nor_thinning(name):
     bare = PottsBitParallel(MODELS[name], marginals=False).run(state, 10, np.random.default_rng(1))[1]
     assert sorted(bare) == ["energy", "shares"]
     assert (bare["energy"] == draws["energy"][:10]).all()
-
-
-def test_runs_depend_on_the_seed_alone():
-    make = lambda: PottsBitParallel(potts(grid_edges(3, 4), 12, 3), thin=3, keep_states=True)  # noqa: E731
-    whole = sample(make(), Schedule(2, 40, 10), seed=7, workers=1)
-    for options in ({"workers": 2}, {"workers": 1, "block": 1}):
-        other = sample(make(), Schedule(2, 40, 10), seed=7, **options)
-        for key in whole.names:
-            assert (whole[key] == other[key]).all()
-    sampler = make()
-    run(sampler, 3)
-    assert "_numbered" not in pickle.loads(pickle.dumps(sampler)).__dict__
 
 
 @pytest.mark.parametrize("make", [PottsGibbs, PottsBitParallel])

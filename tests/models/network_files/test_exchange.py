@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -231,16 +230,6 @@ def test_truncations_are_refused(tmp_path, end):
 def test_numbers_may_stand_in_one_pair_of_brackets(tmp_path):
     text = NODES + ROOT + "potential (a | b) { data = (1 0 0.3 0.7); }"
     assert read(tmp_path, "flat.net", text).tables["a"].tolist() == [[1, 0], [0.3, 0.7]]
-
-
-@pytest.fixture(scope="module")
-def gum():
-    if find_spec("pyagrum") is None:
-        pytest.skip("pyAgrum is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # with warnings as errors its import crashes
-        import pyagrum
-    return pyagrum
 
 
 def assert_same_answers(network, other):

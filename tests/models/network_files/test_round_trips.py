@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import warnings
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -207,16 +206,6 @@ def test_arguments_are_checked(tmp_path):
 
 
 # --- other programs ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def gum():
-    if find_spec("pyagrum") is None:
-        pytest.skip("pyAgrum is not installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # with warnings as errors its import crashes
-        import pyagrum
-    return pyagrum
 
 
 def table_of(network, gum_network, node):

@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.models.logistic_factors import log_logistic
 from doxa.models.logistic_regression import LogisticRegressionProblem, make_problem
 from doxa.parameters.kernels.kernel import Function, Kernel, start_at
+from doxa.sampling.driver import Schedule, run_chains
 from doxa.sampling.gaussian import Gaussian
+from support.run_files import contents
 
 Floats = NDArray[np.float64]
 
@@ -156,3 +159,12 @@ def logistic_target(problem: LogisticRegressionProblem) -> Function:
         lambda thetas: log_logistic(offset + thetas @ rows.T) @ problem.counts + prior.log_density(thetas),
         problem.design.shape[1],
     )
+
+
+def kept_run(path, sampler, *draws):
+    """All that is in the file of a run that is gone on with until it has so many draws each time."""
+    for number, n in enumerate(draws):
+        header = RunHeader("toy", {}, "no data", {}, 2, thin=1, entropy=4, created="today")
+        with create_run(path, header) if number == 0 else open_writer(path, header) as store:
+            run_chains(sampler, Schedule(2, n, 30), seed=4, workers=1, store=store)
+    return contents(path)

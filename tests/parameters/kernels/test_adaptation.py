@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_checks import kept_run
 from regeneration_checks import (
     BAD,
     BANANA,
@@ -23,7 +24,6 @@ from regeneration_checks import (
 )
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.parameters.kernels import adaptation
 from doxa.parameters.kernels.adaptation import AdaptiveSampler
 from doxa.parameters.kernels.gaussians import Normal
@@ -42,10 +42,9 @@ from doxa.parameters.kernels.tour_moments import (
 )
 from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.sampling.driver import Schedule, run_chains, sample
+from doxa.sampling.driver import Schedule, sample
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import SEED, z_limit
-from support.run_files import contents
 
 LIMIT = z_limit(500)  # cells and rates compared in this file, roughly
 
@@ -407,15 +406,7 @@ def test_blocks_change_nothing(kind):
 @pytest.mark.parametrize("kind", ["ours", "published", "a mixture"])
 def test_a_stored_run_goes_on_where_it_stopped(tmp_path, kind):
     one = adaptive(2, **KINDS[kind])
-
-    def go_on(path, *draws):
-        for number, n in enumerate(draws):
-            header = RunHeader("toy", {}, "no data", {}, 2, thin=1, entropy=4, created="today")
-            with create_run(path, header) if number == 0 else open_writer(path, header) as store:
-                run_chains(one, Schedule(2, n, 30), seed=4, workers=1, store=store)
-        return contents(path)
-
-    assert go_on(tmp_path / "a.doxa", 500) == go_on(tmp_path / "b.doxa", 10, 333, 500)
+    assert kept_run(tmp_path / "a.doxa", one, 500) == kept_run(tmp_path / "b.doxa", one, 10, 333, 500)
 
 
 def test_the_state_has_a_fixed_size():

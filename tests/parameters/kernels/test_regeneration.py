@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kernel_checks import kept_run
 from regeneration_checks import (
     BUMPS,
     FAR,
@@ -29,7 +30,6 @@ from regeneration_checks import (
 
 from doxa.errors import ArgumentError, ArgumentTypeError
 from doxa.estimates.regenerative import regenerative_estimate
-from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.parameters.kernels import regeneration
 from doxa.parameters.kernels.gaussians import Normal
 from doxa.parameters.kernels.kernel import Function, TargetError
@@ -42,10 +42,9 @@ from doxa.parameters.kernels.splitting import (
     log_s,
     regeneration_probability,
 )
-from doxa.sampling.driver import Schedule, run_chains, sample
+from doxa.sampling.driver import Schedule, sample
 from doxa.sampling.importance_proposals import Mixture
 from support.checks import SEED, z_limit
-from support.run_files import contents
 
 LIMIT = z_limit(500)  # cells and tours compared in this file, roughly
 
@@ -275,14 +274,7 @@ def test_blocks_change_nothing():
 
 
 def test_a_stored_run_goes_on_where_it_stopped(tmp_path):
-    def go_on(path, *draws):
-        for number, n in enumerate(draws):
-            header = RunHeader("toy", {}, "no data", {}, 2, thin=1, entropy=4, created="today")
-            with create_run(path, header) if number == 0 else open_writer(path, header) as store:
-                run_chains(sampler(2), Schedule(2, n, 30), seed=4, workers=1, store=store)
-        return contents(path)
-
-    assert go_on(tmp_path / "a.doxa", 500) == go_on(tmp_path / "b.doxa", 10, 333, 500)
+    assert kept_run(tmp_path / "a.doxa", sampler(2), 500) == kept_run(tmp_path / "b.doxa", sampler(2), 10, 333, 500)
 
 
 def test_thinned_marks_are_regenerations_at_kept_draws():

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernel_checks import kept_run
 from regeneration_checks import BAD, BENT, BUMPS, GRIDS, WIDE, Marked, acceptance_of, paper_problem, target_z
 
 from doxa.errors import ArgumentError, ArgumentTypeError
-from doxa.estimates.store import RunHeader, create_run, open_writer
 from doxa.parameters.kernels import resampling_adaptation
 from doxa.parameters.kernels.kernel import Function, TargetError
 from doxa.parameters.kernels.resampling_adaptation import ResamplingSampler, adapt_by_resampling
 from doxa.parameters.variational.batch import batch_posterior
 from doxa.parameters.variational.optimal import optimal_posterior
-from doxa.sampling.driver import Schedule, run_chains, sample
+from doxa.sampling.driver import Schedule, sample
 from support.checks import SEED, z_limit
-from support.run_files import contents
 
 LIMIT = z_limit(100)  # cells compared in this file, roughly
 
@@ -71,15 +70,7 @@ def test_blocks_change_nothing_after_resampling():
 
 def test_a_stored_run_goes_on_where_it_stopped(tmp_path):
     one = ResamplingSampler(BENT.target, BAD[2])
-
-    def go_on(path, *draws):
-        for number, n in enumerate(draws):
-            header = RunHeader("toy", {}, "no data", {}, 2, thin=1, entropy=4, created="today")
-            with create_run(path, header) if number == 0 else open_writer(path, header) as store:
-                run_chains(one, Schedule(2, n, 30), seed=4, workers=1, store=store)
-        return contents(path)
-
-    assert go_on(tmp_path / "a.doxa", 300) == go_on(tmp_path / "b.doxa", 10, 300)
+    assert kept_run(tmp_path / "a.doxa", one, 300) == kept_run(tmp_path / "b.doxa", one, 10, 300)
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,15 @@ import numpy as np
 import pytest
 from scipy.special import betaln, digamma
 
-from doxa.data import Table
 from doxa.models import LogisticNetwork
 from doxa.models.logistic_factors import LogisticFactor
 from doxa.parameters.variational.bound import expected_log_bound, lambda_of
 from doxa.parameters.variational.hidden.problem import hidden_problem
 from support.checks import SEED
+from support.tables import table_of
 
 FORMS = ["unconstrained", "structured", "mean_field"]
 XIS = ["configuration", "row"]
-
-
-def table_of(names, codes, counts=None):
-    return Table.from_codes(names, [("no", "yes")] * len(names), np.reshape(codes, (-1, len(names))), counts)
 
 
 def random_network(rng, most=6):

@@ -58,16 +58,6 @@ def independent(of: Case, seed: int, n_draws: int = 1000, n_chains: int = 4) -> 
     return posterior_of_draws(of, which, seed)
 
 
-def sticky(of: Case, seed: int, n_draws: int, stay: float, n_chains: int = 4) -> StructurePosterior:
-    """Chains that stay at their graph with probability ``stay``, else draw another: the target is the posterior."""
-    rng = np.random.default_rng(seed)
-    which = rng.choice(len(of.listed.probability), size=(n_chains, n_draws), p=of.listed.probability)
-    stays = rng.random(which.shape) < stay
-    for i in range(1, n_draws):
-        which[stays[:, i], i] = which[stays[:, i], i - 1]
-    return posterior_of_draws(of, which, seed)
-
-
 def alpha_of(score: FamilyKind, q: int, r: int) -> float:
     return score.prior_count if isinstance(score, K2) else score.equivalent_sample_size / (q * r)
 

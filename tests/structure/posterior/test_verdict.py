@@ -18,7 +18,6 @@ from support.posteriors import posterior_of
 from support.tables import skewed_table
 
 SUM = "Sum over all graphs instead, exact=True (--exact): about a second."
-TEMPERATURES = "Leave sampler out (--sampler auto): it runs chains at several temperatures, which trade places."
 
 
 def drawn(log_score_by_chain, n_draws=1000, p=0.3):

@@ -12,7 +12,7 @@ import doxa
 from doxa.data import Table
 from doxa.estimates.store import RunFileError
 from doxa.structure import EdgeGibbs, MarkovBlanket, Tempered
-from support.forging import forge_chain, forge_draws, forge_header, forge_state
+from support.forging import forge_chain, forge_draws, forge_header, forge_state, put
 
 FEW = {"draws": 12, "warmup": 4, "chains": 2, "seed": 1, "thin": 10, "progress": False}
 CYCLE = np.array([[2], [1], [0]], dtype=np.uint64)
@@ -50,18 +50,6 @@ def made(tmp_path_factory):
 
 def copied(made, tmp_path, name):
     return shutil.copyfile(made / f"{name}.doxa", tmp_path / "run.doxa"), _table(name == "holes")
-
-
-def put(*way):
-    """A change: the last of ``way`` in the place that the others lead to."""
-    *place, name, value = way
-
-    def change(body):
-        for key in place:
-            body = body[key]
-        body[name] = value
-
-    return change
 
 
 HEADERS = {

@@ -91,16 +91,19 @@ def ways(n_rows, data, completion, work):
     return found
 
 
-def outcomes(data, lists, exact, before, number, after, log_frozen, *, order, twin):
-    """Of an offer from a graph and completion: the accepted completions with their probability."""
-    completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data)
+def outcomes(data, lists, exact, before, number, after, log_frozen, *, order=1, twin="", power=1.0, beta=1.0):
+    """Of an offer from a graph and completion: the accepted completions with their probability.
+
+    The target is the posterior to a ``power``, and ``beta`` is that of the cells' proposals.
+    """
+    completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data, beta)
     n_rows = settled(lay_out)(before, after, completion, lists, data.rule, work)
     if twin == "rows stay in":
         n_rows = lay_out_with(before, after, completion, lists, data, work)
     work.rows[:n_rows] = work.rows[:n_rows][::order]
     arrays = data.prior.arrays
-    ratio = settled(log_estimate)(after[0], completion.n_states, arrays, work.there) - log_frozen
-    ratio -= settled(log_estimate)(before[0], completion.n_states, arrays, work.here)
+    ratio = settled(log_estimate)(after[0], completion.n_states, arrays, work.there)
+    ratio = power * (ratio - settled(log_estimate)(before[0], completion.n_states, arrays, work.here)) - log_frozen
     backward = settled(back)(n_rows, completion, work)
     found = []
     for probability, forward, values in ways(n_rows, data, completion, work):
@@ -123,7 +126,7 @@ def lay_out_with(before, after, completion, lists, data, work):
     return n_rows
 
 
-def matrix_of(name, *, order=1, listed=True, twin=""):
+def matrix_of(name, *, listed=True, **options):
     data, limits, exact = case(name)
     lists, _ = reference_lists(data, limits, 1, keep_within=1.0 if listed else 0.0)
     frozen, steps = frozen_kernel(exact)
@@ -133,9 +136,8 @@ def matrix_of(name, *, order=1, listed=True, twin=""):
     for here, there in zip(*np.nonzero(steps), strict=True):
         for number in range(n_completions):
             log_frozen = frozen[there] - frozen[here]
-            for after, probability in outcomes(
-                data, lists, exact, graphs[here], number, graphs[there], log_frozen, order=order, twin=twin
-            ):
+            found = outcomes(data, lists, exact, graphs[here], number, graphs[there], log_frozen, **options)
+            for after, probability in found:
                 matrix[here, number, there, after] += steps[here, there] * probability
     matrix = matrix.reshape(exact.probability.size, -1)
     return matrix + np.diag(1.0 - matrix.sum(axis=1))
@@ -172,8 +174,8 @@ def test_a_broken_offer_does_not_keep_it(twin):
     assert missed("BDeu", matrix_of("BDeu", twin=twin)) > SEEN
 
 
-@pytest.mark.parametrize(("name", "thin"), [("BDeu", 7), ("limits, odds", 1)])
-def test_the_compiled_offer_moves_as_the_matrix_says(name, thin):
+@pytest.mark.parametrize(("name", "thin", "power"), [("BDeu", 7, 1.0), ("limits, odds", 1, 1.0), ("BDeu", 9, 0.4)])
+def test_the_compiled_offer_moves_as_the_matrix_says(name, thin, power):
     data, limits, exact = case(name)
     lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
     frozen, steps = frozen_kernel(exact)
@@ -181,17 +183,16 @@ def test_the_compiled_offer_moves_as_the_matrix_says(name, thin):
     n_completions = len(exact.cells)
     rng = np.random.default_rng(SEED)
     rows, expected = [], []
-    work = joint_work(data)
+    work = joint_work(data, power)
     for here, there in list(zip(*np.nonzero(steps), strict=True))[::thin]:
         number = int(rng.random() * n_completions)
         log_frozen = frozen[there] - frozen[here]
         chances = np.zeros(n_completions + 1)
         for order in (1, -1):  # of at most two rows: each order has the same chance
-            for after, probability in outcomes(
-                data, lists, exact, graphs[here], number, graphs[there], log_frozen, order=order, twin=""
-            ):
-                chances[after] += probability / 2
-        chances[-1] = 1.0 - chances.sum()
+            pair = graphs[here], number, graphs[there]
+            for after, chance in outcomes(data, lists, exact, *pair, log_frozen, order=order, power=power, beta=power):
+                chances[after] += chance / 2
+        chances[-1] = max(0.0, 1.0 - chances.sum())
         seen = np.zeros(n_completions + 1, dtype=np.int64)
         for _ in range(600):
             completion = completion_of(data.missing_cells, exact.cells[number])

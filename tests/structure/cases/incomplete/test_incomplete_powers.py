@@ -8,8 +8,8 @@ from itertools import product
 import incomplete_cases
 import numpy as np
 import pytest
-from incomplete_cases import CASES, Standing, case, deviations, number_of, redraw_matrix, states_of
-from test_incomplete_joint_proposals import frozen_kernel, graphs_of, ways
+from incomplete_cases import CASES, Standing, case, deviations, redraw_matrix, states_of
+from test_incomplete_joint_proposals import matrix_of
 from test_incomplete_sampler import WELL, problem, wide_problem
 
 from doxa._call_at import settled
@@ -20,9 +20,7 @@ from doxa.structure.cases.incomplete import sampler as incomplete_sampler
 from doxa.structure.cases.incomplete.blocks import move_case, row_work
 from doxa.structure.cases.incomplete.cells_sampler import reference_lists
 from doxa.structure.cases.incomplete.families import case_probability, config_of
-from doxa.structure.cases.incomplete.joint_counts import joint_work, lay_out
-from doxa.structure.cases.incomplete.joint_proposals import back, log_estimate, offer, put_values
-from doxa.structure.cases.incomplete.missing_cells import completion_of
+from doxa.structure.cases.incomplete.joint_counts import joint_work
 from doxa.structure.cases.incomplete.sampler import CollapsedChain
 from doxa.structure.cases.incomplete.sweep import log_fixed, log_masses, redraw_independently, redraw_row
 from doxa.structure.exact.enumeration import enumerate_posterior
@@ -207,74 +205,10 @@ def test_the_compiled_steps_move_as_the_matrix_says(beta):
 # --- changes of the graph with their cells ---------------------------------------------------------------------------
 
 
-def offered(data, lists, exact, pair, log_frozen, number, order, beta):
-    """The completions that an offer ends at, with their probability; ``beta`` is that of the cells' proposals."""
-    before, after = pair
-    completion, work = completion_of(data.missing_cells, exact.cells[number]), joint_work(data, beta)
-    n_rows = settled(lay_out)(before, after, completion, lists, data.rule, work)
-    work.rows[:n_rows] = work.rows[:n_rows][::order]
-    arrays = data.prior.arrays
-    ratio = settled(log_estimate)(after[0], completion.n_states, arrays, work.there)
-    ratio = BETA * (ratio - settled(log_estimate)(before[0], completion.n_states, arrays, work.here)) - log_frozen
-    backward = settled(back)(n_rows, completion, work)
-    found = []
-    for probability, forward, values in ways(n_rows, data, completion, work):
-        drawn = completion_of(data.missing_cells, exact.cells[number])
-        work.values[: len(values)] = values
-        settled(put_values)(n_rows, drawn, work)
-        cells = drawn.rows[data.missing_cells.row, data.missing_cells.column]
-        found.append((number_of(exact, cells), probability * min(1.0, np.exp(ratio + forward - backward))))
-    return found
-
-
-def joint_matrix(name, beta):
-    data, limits, exact = case(name)
-    lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
-    frozen, steps = frozen_kernel(exact)
-    graphs = graphs_of(lists, exact)
-    n_graphs, n_completions = exact.probability.shape
-    matrix = np.zeros((n_graphs, n_completions, n_graphs, n_completions))
-    for here, there in zip(*np.nonzero(steps), strict=True):
-        for number in range(n_completions):
-            log_frozen = frozen[there] - frozen[here]
-            pair = (graphs[here], graphs[there])
-            for after, chance in offered(data, lists, exact, pair, log_frozen, number, 1, beta):
-                matrix[here, number, there, after] += steps[here, there] * chance
-    matrix = matrix.reshape(exact.probability.size, -1)
-    return matrix + np.diag(1.0 - matrix.sum(axis=1))
-
-
 def test_a_change_of_the_graph_with_its_cells_keeps_the_power_of_the_posterior():
     exact = case("limits, odds")[2]
-    assert residual(exact, joint_matrix("limits, odds", BETA)) < EXACT
-    assert missed(exact, joint_matrix("limits, odds", 1.0)) > SEEN
-
-
-def test_the_compiled_offer_moves_as_the_matrix_says():
-    data, limits, exact = case("BDeu")
-    lists, _ = reference_lists(data, limits, 1, keep_within=1.0)
-    frozen, steps = frozen_kernel(exact)
-    graphs, n_completions = graphs_of(lists, exact), len(exact.cells)
-    rng, work = np.random.default_rng(SEED), joint_work(data, BETA)
-    rows, expected = [], []
-    for here, there in list(zip(*np.nonzero(steps), strict=True))[::9]:
-        number, log_frozen = int(rng.random() * n_completions), frozen[there] - frozen[here]
-        pair = (graphs[here], graphs[there])
-        chances, seen = np.zeros(n_completions + 1), np.zeros(n_completions + 1, dtype=np.int64)
-        for order in (1, -1):  # of at most two rows: each order has the same chance
-            for after, chance in offered(data, lists, exact, pair, log_frozen, number, order, BETA):
-                chances[after] += chance / 2
-        chances[-1] = max(0.0, 1.0 - chances.sum())
-        for _ in range(400):
-            completion = completion_of(data.missing_cells, exact.cells[number])
-            taken = settled(offer)(*pair, log_frozen, completion, (lists, data.rule, data.prior.arrays), work, rng)
-            cells = completion.rows[data.missing_cells.row, data.missing_cells.column]
-            seen[number_of(exact, cells) if taken else -1] += 1
-        rows.append(seen)
-        expected.append(chances)
-    z, n = compare_transitions(np.array(rows), np.array(expected))
-    assert n > 10
-    assert z < z_limit(n)
+    assert residual(exact, matrix_of("limits, odds", power=BETA, beta=BETA)) < EXACT
+    assert missed(exact, matrix_of("limits, odds", power=BETA)) > SEEN
 
 
 # --- chains ----------------------------------------------------------------------------------------------------------
