@@ -35,7 +35,7 @@ def mirrored():
     return network, table, grid_of(JointTarget(network, part, table), (-12.0, -12.0), (12.0, 12.0), 600)
 
 
-DRAWS = {"hmc": 150, "independence": 2000, "random_walk": 5000}  # a walk takes longer to agree about sizes
+DRAWS = {"hmc": 150, "independence": 2000, "random_walk": 3500}  # a walk takes longer to agree about sizes
 
 
 def fitted(method, draws):
@@ -69,6 +69,16 @@ def test_without_exchanges_and_jumps_local_kernels_stay_where_they_are(monkeypat
     monkeypatch.setattr(methods, "_with_exchanges", lambda found, rung: rung)
     monkeypatch.setattr(methods, "_jumping", lambda found, kernel: kernel)
     assert not fitted(method, 150).converged
+
+
+def test_a_walk_is_shaped_as_a_mode_and_not_as_all_modes_together():
+    """In a mode one coefficient is large where the other is small; from mode to mode both change their signs."""
+    network, table, grid = mirrored()
+    (part,) = independent_parts(network, table)
+    found = approximate(network, part, table, None, np.random.default_rng(1))
+    walk = methods.METHODS["random_walk"](found, np.random.default_rng(2)).kernel.kernels[1]
+    assert (walk.cholesky @ walk.cholesky.T)[0, 1] < 0
+    assert grid.probability @ grid.points.prod(axis=1) > 0
 
 
 # --- the kernel: walkers that begin at exact draws are at exact draws after some steps

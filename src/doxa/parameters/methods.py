@@ -42,8 +42,8 @@ from doxa.parameters.kernels.flip import Flip, draw_pairs
 from doxa.parameters.kernels.gaussians import Student
 from doxa.parameters.kernels.hamiltonian import warmed_up
 from doxa.parameters.kernels.independence import Exchanging, Independence, Jump
-from doxa.parameters.kernels.kernel import Kernel, Walkers, start_at, values_at
-from doxa.parameters.kernels.random_walk import RandomWalk, calibrated
+from doxa.parameters.kernels.kernel import Kernel, Tunable, Walkers, start_at, values_at
+from doxa.parameters.kernels.random_walk import Calibration, RandomWalk, calibrated
 from doxa.parameters.kernels.resampling_adaptation import ResamplingSampler
 from doxa.parameters.kernels.split import tuned_split
 from doxa.parameters.kernels.tempered_transitions import tempered
@@ -291,7 +291,7 @@ def _mixture(
 ) -> Rung:
     """VarMixMCMC: a sweep over blocks of the approximation, or one of random-walk blocks (section 4.2, figure 7)."""
     blocks = _blocks_of(found, asked.blocks, labels)
-    walk, _ = calibrated(block(RandomWalk(), blocks, asked.scan), found.target, _walkers(found, rng), rng)
+    walk, _ = _tuned_walk(found, block(RandomWalk(), blocks, asked.scan), rng)
     sweep = _sweep(found, blocks, asked.scan)
     both = cycle(sweep, walk) if asked.share is None else mixture(sweep, walk, weights=[asked.share, 1 - asked.share])
     return _with_jumps(found, "mixture", both, rng)
@@ -317,11 +317,22 @@ def _random_walk(
     steps: Any = RandomWalk()
     if asked.blocks is not None:
         steps = block(steps, _blocks_of(found, asked.blocks, labels), asked.scan)
-    walk, report = calibrated(steps, found.target, _walkers(found, rng), rng)
+    walk, report = _tuned_walk(found, steps, rng)
     why = f"asked for; steps accepted with probability {report.acceptance:.2f}"
     return _independence(found, rng)._replace(
         method="random_walk", doubt="", start=found.proposal, kernel=_jumping(found, walk), walkers=WALKERS, why=why
     )
+
+
+def _tuned_walk(found: Approximated, steps: Any, rng: np.random.Generator) -> tuple[Tunable, Calibration]:
+    """Steps of a good length, shaped as the components are on average: the covariance of walkers in all modes would say
+    how far these are apart, not how wide they are.
+    """
+    components, walkers = components_of(found), _walkers(found, rng)
+    if len(components) == 1:
+        return calibrated(steps, found.target, walkers, rng)
+    within = np.sum([component.share * component.gaussian.covariance for component in components], axis=0)
+    return calibrated(steps.whitened(_root(within)), found.target, walkers, rng, whiten=False)
 
 
 def _tempered(found: Approximated, rng: np.random.Generator) -> Rung:
@@ -332,7 +343,7 @@ def _tempered(found: Approximated, rng: np.random.Generator) -> Rung:
     """
     rung = _independence(found, rng)
     assert rung.reach is not None
-    walk, report = calibrated(RandomWalk(), found.target, _walkers(found, rng), rng)
+    walk, report = _tuned_walk(found, RandomWalk(), rng)
     reference, walkers = moments_of(found, rung.reach, rng), report.walkers
     local = components_of(found)[0].gaussian.cholesky
     peak, plain = np.linalg.inv(local @ local.T), np.linalg.inv(reference.covariance)
