@@ -408,12 +408,14 @@ MIXING = {
     "two-state, slow, p = 0.3": two_state(0.3, 0.02, mcse=0.04),
     "two-state, fast, p = 0.01": two_state(0.01, 0.3, mcse=0.003),
     "two-state, slow, p = 0.01": two_state(0.01, 0.05, mcse=0.003),
+    "two-state, fast, p = 0.003": two_state(0.003, 0.3, mcse=0.0009),  # the first look may see one visit or two
     "modes 1:1, rate 0.02, flips .2/.8": modes(0.5, 0.02, (0.2, 0.8), mcse=0.02),
 }
 NOT_MIXING = {
     "modes 1:1, rate 0.004, flips .2/.8": modes(0.5, 0.004, (0.2, 0.8), mcse=0.03),
     "modes 7:3, rate 0.02, flips 0/.5": modes(0.3, 0.02, (0.0, 0.5), mcse=0.02),
     "modes 9:1, rate 0.02, flips .2/.8": modes(0.1, 0.02, (0.2, 0.8), mcse=0.02),
+    "modes 9:1, rate 0.01, flips .2/.8": modes(0.1, 0.01, (0.2, 0.8), mcse=0.015),
     "two-state, p = 0.3, few switches": two_state(0.3, 0.002, max_draws=2000),
 }
 LONG = {

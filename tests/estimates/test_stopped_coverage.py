@@ -163,12 +163,12 @@ def test_fast_switches_of_others_do_not_excuse_an_interval():
 
 
 @pytest.mark.parametrize(
-    ("name", "runs"), [("two-state, slow, p = 0.01", 4000), ("modes 9:1, rate 0.02, flips .2/.8, finer", 1500)]
+    ("name", "runs"), [("two-state, fast, p = 0.003", 1500), ("modes 9:1, rate 0.01, flips .2/.8", 800)]
 )
 def test_a_rule_without_precautions_stops_too_soon(name, runs, monkeypatch):
     """The very same intervals, when one look at the error is enough."""
     monkeypatch.setattr("doxa.estimates.accuracy.FEWEST_VISITS", 0)
-    case = {**MIXING, **LONG}[name]
+    case = {**MIXING, **NOT_MIXING}[name]
     with pytest.raises(AssertionError, match="covered"):
         assert_covered(careless(case).run([SEED, 10], runs).hit, high=1.0)
 

@@ -29,6 +29,11 @@ NODES, DRAWS = 4, 400
 THIN = {"single_edge": 8, "markov_blanket": 8, "auto": 3}  # steps between draws: few enough that draws hang together
 
 
+def naive_error(found, n_draws):
+    """Half the width of intervals as if draws were independent."""
+    return 1.96 * np.sqrt(found.probability * (1 - found.probability) / n_draws)
+
+
 def short_runs(move, n_runs):
     """For each run and edge: whether ours and a naive interval cover, and whether law 2 promises that it does."""
     scores = FamilyScores(skewed_table(NODES, 50, seed=7, n_states=3))
@@ -45,8 +50,7 @@ def short_runs(move, n_runs):
         )
         found = diagnose_indicators(IndicatorCounts.from_words(trace["rows"], NODES))
         covered.append(((found.lower <= exact) & (exact <= found.upper))[off])
-        plain = 1.96 * np.sqrt(found.probability * (1 - found.probability) / (4 * DRAWS))
-        naive.append((np.abs(found.probability - exact) <= plain)[off])
+        naive.append((np.abs(found.probability - exact) <= naive_error(found, 4 * DRAWS))[off])
         mixed = found.ess * exact * (1 - exact) >= 10
         promised.append((mixed & (found.status != Status.CANNOT_TELL))[off])
     return np.array(covered), np.array(naive), np.array(promised)
@@ -57,6 +61,23 @@ def limits(n, low=0.93, high=0.97):
     return binom.ppf(FALSE_ALARM, n, low), binom.isf(FALSE_ALARM, n, high)
 
 
+def assert_covered(covered, naive):
+    """All edges together: runs are independent, edges within a run are not, so the spread over runs is the yardstick.
+
+    The twin, naive intervals of the same runs, must fail.
+    """
+    mean, error = spread_over_runs(covered)
+    assert 0.93 - 5 * error < mean < 0.97 + 5 * error
+    mean, error = spread_over_runs(naive)
+    assert mean < 0.93 - 5 * error
+
+
+def spread_over_runs(covered):
+    """Share of intervals that cover, and its error."""
+    per_run = covered.mean(axis=1)
+    return per_run.mean(), per_run.std() / np.sqrt(len(per_run))
+
+
 def check(move, n_runs):
     covered, naive, promised = short_runs(move, n_runs)
     judged = promised.mean(axis=0) > 0.99  # edges for which the promise is made in (nearly) every run
@@ -64,11 +85,7 @@ def check(move, n_runs):
     for edge in np.flatnonzero(judged):
         fewest, most = limits(n_runs)
         assert fewest <= covered[:, edge].sum() <= most, f"edge {edge}: {covered[:, edge].mean():.3f}"
-    # All edges together: runs are independent, edges within a run are not, so the spread over runs is the yardstick.
-    per_run = covered[:, judged].mean(axis=1)
-    error = per_run.std() / np.sqrt(n_runs)
-    assert 0.93 - 5 * error < per_run.mean() < 0.97 + 5 * error
-    assert naive[:, judged].mean() < 0.93 - 5 * naive[:, judged].mean(axis=1).std() / np.sqrt(n_runs)
+    assert_covered(covered[:, judged], naive[:, judged])
 
 
 @pytest.mark.parametrize("move", [SingleEdge(), MarkovBlanket(), Auto()], ids=lambda move: move.name)
@@ -77,30 +94,29 @@ def test_intervals_cover_in_a_few_hundred_runs(move):
 
 
 def stopped_runs(n_runs, thin, mcse=0.01):
-    """Whether intervals cover when each run decides for itself when to stop; its warm-up has 240 steps."""
+    """Whether ours and naive intervals cover when each run decides for itself when to stop; warm-ups have 240 steps."""
     table = skewed_table(NODES, 50, seed=7, n_states=3)
     exact = enumerate_posterior(FamilyScores(table)).edge_probabilities
     off = ~np.eye(NODES, dtype=bool)
-    covered, promised, lengths = [], [], []
+    covered, naive, promised, lengths = [], [], [], []
     for run in range(n_runs):
         until = Until(mcse=mcse, ess=50, r_hat=1.1)
         options = {"thin": thin, "warmup": 240 // thin, "seed": 10**6 * SEED + run, "workers": 1}
         posterior = learn(table, prior="uniform", until=until, **options)
         found = posterior.edge_diagnostics
         covered.append(((found.lower <= exact) & (exact <= found.upper))[off])
+        naive.append((np.abs(found.probability - exact) <= naive_error(found, 4 * posterior.trace.n_draws))[off])
         promised.append((found.ess * exact * (1 - exact) >= 10)[off])
         lengths.append(posterior.trace.n_draws)
-    return np.array(covered), np.array(promised), np.array(lengths)
+    return np.array(covered), np.array(naive), np.array(promised), np.array(lengths)
 
 
 def check_stopped(n_runs, thin):
-    covered, promised, lengths = stopped_runs(n_runs, thin)
+    covered, naive, promised, lengths = stopped_runs(n_runs, thin)
     assert len(set(lengths.tolist())) > 1, "every run stopped at the same look: the rule was not tried"
     judged = promised.mean(axis=0) > 0.99
     assert judged.sum() >= 6
-    per_run = covered[:, judged].mean(axis=1)
-    error = per_run.std() / np.sqrt(n_runs)
-    assert 0.93 - 5 * error < per_run.mean() < 0.97 + 5 * error
+    assert_covered(covered[:, judged], naive[:, judged])
 
 
 def test_intervals_cover_with_the_stopping_rule_on():
