@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -116,6 +116,13 @@ class Exact:
     edges: np.ndarray
     mean: np.ndarray  # of the missing cells, scaled; of states their codes
     square: np.ndarray
+    is_number: np.ndarray
+    spread: float  # how wide all numbers are together, as `spread_of` says
+
+    def spread_of(self, cells):
+        """Of cells (..., cell): single cells tell less, and squares are decided by the few that are far out."""
+        unit = (cells - self.mean) ** 2 / (self.square - self.mean**2)
+        return np.log1p(unit[..., self.is_number]).sum(axis=-1)
 
 
 def limits_of(table, kind):
@@ -155,11 +162,9 @@ def exact(table, kind):
     joint = np.stack([scores[:, np.arange(n), parents[g, :, 0].astype(int)].sum(axis=1) for g in keep]) + weights
     share = np.exp(joint - joint.max())
     share /= share.sum()
-    return Exact(
-        np.tensordot(share.sum(axis=1), graphs[keep].astype(float), 1),
-        share.sum(axis=0) @ cells,
-        share.sum(axis=0) @ cells**2,
-    )
+    edges, of_cells = np.tensordot(share.sum(axis=1), graphs[keep].astype(float), 1), share.sum(axis=0)
+    right = Exact(edges, of_cells @ cells, of_cells @ cells**2, missing.is_number, 0.0)
+    return replace(right, spread=float(of_cells @ right.spread_of(cells)))
 
 
 CASES = {
@@ -197,7 +202,10 @@ def z_scores(trace, right):
     n = trace["rows"].shape[2]
     edges = unpack_rows(trace["rows"], n).astype(float)
     free = (right.edges > 1e-3) & (right.edges < 1 - 1e-3)
-    parts = [(edges[..., free], right.edges[free]), (trace["cells"], right.mean), (trace["cells"] ** 2, right.square)]
+    cells = trace["cells"]
+    parts = [(edges[..., free], right.edges[free]), (cells, right.mean), (cells**2, right.square)]
+    if right.is_number.any():
+        parts.append((right.spread_of(cells)[..., None], [right.spread]))
     found = []
     for values, wanted in parts:
         for k, value in enumerate(wanted):
