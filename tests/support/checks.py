@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+
+from doxa.estimates.diagnostics import diagnose_real
 
 SEED = int(os.environ.get("DOXA_TEST_SEED", "0"))
 FALSE_ALARM = 1e-6
@@ -19,6 +22,15 @@ def z_limit(n_compared: int, false_alarm: float = FALSE_ALARM) -> float:
 
 def worst_z(values: NDArray[np.float64], exact: NDArray[np.float64], errors: NDArray[np.float64]) -> float:
     return float(np.abs((values - exact) / errors).max())
+
+
+def score_z(log_score: NDArray[np.float64], exact: Any) -> float:
+    """The z of the mean of log scores (chain, draw) against a listed posterior.
+
+    It says at once whether all that is likely is too likely, as when wrong swaps bring better graphs or worse ones.
+    """
+    found = diagnose_real(log_score).estimate
+    return float(abs(found.value - (exact.probability * exact.log_score).sum()) / found.mcse)
 
 
 def compare_transitions(counts: NDArray[np.int64], matrix: NDArray[np.float64]) -> tuple[float, int]:
