@@ -153,6 +153,17 @@ def test_chains_that_disagree_about_hidden_cells_have_not_converged():
     assert learned.converged is not True
 
 
+def test_a_log_score_that_never_changes_is_no_sign_of_chains_that_stand():
+    """Two and two rows have each pair of states: whichever the missing cell is, the log score is the same."""
+    codes = [[0, 0], [1, 1], [0, 1], [1, 0], [-1, 0]]
+    table = Table.from_codes(["x", "y"], [["a", "b"], ["c", "d"]], np.array(codes))
+    found = doxa.fit(Dag(np.zeros((2, 2), dtype=bool), ["x", "y"]), table, seed=1)
+    assert np.ptp(found.log_score) < 1e-9
+    assert found.verdict.startswith("Converged: 4 chains agree")
+    x = found.entries().iloc[0]
+    assert abs(x["mean"] - 0.5) < 5 * x["mcse"]
+
+
 def test_only_the_columns_of_the_graph_are_read(tmp_path):
     rows = "".join(f"p{k},{k * 1.37:.3f},{'yes' if k % 3 else 'no'},{'abc'[k % 3]}\n" for k in range(60))
     (tmp_path / "t.csv").write_text("id,weight,rain,kind\n" + rows)

