@@ -212,7 +212,7 @@ def test_a_large_batch_is_summed_in_pieces(monkeypatch):
     rng = np.random.default_rng(3)
     thetas, table = random_thetas(network, rng, (50,)), table_of(["d", "e"], [[0, 1], [1, 1], [1, -1]])
     whole = network.log_likelihood(thetas, table)
-    monkeypatch.setattr("doxa.models.logistic_rows._GATHER", 70)
+    monkeypatch.setattr("doxa.models.missing_sums._GATHER", 70)
     assert network.log_likelihood(thetas, table) == pytest.approx(whole, rel=1e-14)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,12 +27,11 @@ from doxa.errors import ArgumentError, ArgumentTypeError, TableError
 from doxa.models.logistic_factors import BoundFactor, BoundLearned, BoundTable, Factor, LogisticFactor
 from doxa.models.logistic_options import GaussianPrior
 from doxa.models.logistic_regression import LogisticRegressionProblem
+from doxa.models.missing_sums import Component, Together
 from doxa.text import listed
 
 MAX_CONFIGURATIONS = 2**20  # hidden configurations in all, times distinct observed neighbourhoods: 20 ms a factor
 _ONES = frozenset({"1", "+1", "1.0", "yes", "true"})  # lone labels that mean 1
-_GATHER = 2**21  # numbers held at once while summing out: 16 MB
-_LEAST = float(np.finfo(np.float64).min)
 _DENSE_BITS = 20  # up to here keys are counted in an array rather than sorted: 10 ms, not 150, for a million rows
 
 CheckThetas = Callable[[Mapping[str, ArrayLike]], tuple[dict[str, NDArray[np.float64]], int | None]]
@@ -110,76 +109,6 @@ class _Complete:
         return np.asarray(values[self.factor].T.take(self.configurations, axis=0).T @ self.weights)
 
 
-@dataclass(frozen=True)
-class _Component:
-    """Missing cells that share factors, with the rows that have them."""
-
-    rows: NDArray[np.int32]
-    local: NDArray[np.int32]  # which distinct observed neighbourhood each row has
-    weights: NDArray[np.float64]  # (n_local,), cases
-    factors: tuple[int, ...]
-    index: tuple[NDArray[np.int32], ...]  # for each factor (n_local, 2**n_missing), its configurations
-
-    @cached_property
-    def _groups(self) -> list[tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.int32]]]:
-        """For each factor: an order that puts equal configurations together, where each begins, and which it is."""
-        found = []
-        for index in self.index:
-            order = np.argsort(index, axis=None, kind="stable")
-            configurations, starts = np.unique(index.ravel()[order], return_index=True)
-            found.append((order, starts, configurations))
-        return found
-
-    def _terms(self, values: Sequence[NDArray[np.float64]], start: int, stop: int) -> NDArray[np.float64]:
-        """Log probability of every configuration for a stretch of the batch, shape (stop - start, n_local, 2**n)."""
-        terms = np.zeros((stop - start, *self.index[0].shape))
-        for f, index in zip(self.factors, self.index, strict=True):
-            part = values[f] if len(values[f]) == 1 else values[f][start:stop]
-            terms += part.take(index, axis=1)
-        return terms
-
-    def log_sums(self, values: Sequence[NDArray[np.float64]], n_batch: int) -> NDArray[np.float64]:
-        """Logarithm of the sum over the missing cells, shape (n_batch, n_local)."""
-        sums = np.empty((n_batch, self.weights.size))
-        step = max(1, _GATHER // self.index[0].size)
-        for start in range(0, n_batch, step):
-            stop = min(start + step, n_batch)
-            terms = self._terms(values, start, stop)
-            top = np.maximum(_over_last(np.maximum, terms), _LEAST)  # an impossible row: -inf, not NaN
-            shares = np.exp(terms - top[..., None])
-            with np.errstate(divide="ignore"):
-                sums[start:stop] = np.log(_over_last(np.add, shares)) + top
-        return sums
-
-    def add_shares(
-        self, values: Sequence[NDArray[np.float64]], shares: Mapping[int, NDArray[np.float64]], n_batch: int
-    ) -> NDArray[np.float64]:
-        """Add each configuration's expected cases to ``shares`` of its factors, where wanted; returns the log sums."""
-        sums = np.empty((n_batch, self.weights.size))
-        step = max(1, _GATHER // self.index[0].size)
-        for start in range(0, n_batch, step):
-            stop = min(start + step, n_batch)
-            terms = self._terms(values, start, stop)
-            top = np.maximum(_over_last(np.maximum, terms), _LEAST)[..., None]
-            np.exp(terms - top, out=terms)
-            total = _over_last(np.add, terms)[..., None]
-            with np.errstate(divide="ignore", invalid="ignore"):
-                sums[start:stop] = (np.log(total) + top)[..., 0]
-                terms *= self.weights[:, None] / total
-            flat = terms.reshape(stop - start, -1)
-            for f, (order, starts, configurations) in zip(self.factors, self._groups, strict=True):
-                if f in shares:
-                    shares[f][start:stop, configurations] += np.add.reduceat(flat.take(order, axis=1), starts, axis=1)
-        return sums
-
-
-def _over_last(operation: np.ufunc, terms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The reduction over the last axis; by whole arrays where it is short: the same bits in a tenth of the time."""
-    if terms.shape[-1] > 4 or terms.size < 500:
-        return np.asarray(operation.reduce(terms, axis=-1))
-    return reduce(operation, (terms[..., k] for k in range(terms.shape[-1])))
-
-
 class LogisticLikelihood:
     """The likelihood of one table under a `LogisticNetwork`, ready for many evaluations.
 
@@ -210,21 +139,43 @@ class LogisticLikelihood:
             drafts.append((rows, local, weights, touched, (len(distinct), len(hidden))))
         self._bound: list[BoundFactor] = []
         self._complete: list[_Complete] = []
-        pieces = []
+        pieces, sizes = [], []
         for f, (factor, rows, block) in enumerate(zip(factors, kept, blocks, strict=True)):
             configurations, index = distinct_rows(np.concatenate(block))
             first, *rest = np.split(index, np.cumsum([len(part) for part in block])[:-1])
             weights = _cases(first, table.counts[rows], len(configurations))
             occurring = np.flatnonzero(weights)  # the others may be impossible: 0 * -inf is no number
             self._bound.append(factor.bind(configurations))
+            sizes.append(len(configurations))
             if rows.size:
                 self._complete.append(_Complete(f, rows, first, occurring, weights[occurring]))
             pieces.append(iter(rest))
         self._learned = {f: bound for f, bound in enumerate(self._bound) if not isinstance(bound, BoundTable)}
         self._components = [
-            _Component(rows, local, weights, touched, tuple(next(pieces[f]).reshape(shape) for f in touched))
+            Component(rows, local, weights, touched, tuple(next(pieces[f]).reshape(shape) for f in touched))
             for rows, local, weights, touched, shape in drafts
         ]
+        self._arrange(sizes)
+
+    def _arrange(self, sizes: Sequence[int]) -> None:
+        """Where the values of the factors, of so many configurations each, and the shares of components stand."""
+        self._first = np.cumsum([0, *sizes])
+        self._width, self._places = int(self._first[-1]) + 1, list(pairwise(self._first.tolist()))
+        alike: dict[int, dict[int, Component]] = {}  # by the configurations of their missing cells
+        for k, component in enumerate(self._components):
+            alike.setdefault(component.index[0].shape[1], {})[k] = component
+        self._together = [Together(members, self._first, self._learned) for members in alike.values()]
+        self._certain = np.zeros(self._first[-1])  # cases of each configuration in rows that have it for certain
+        for complete in self._complete:
+            self._certain[self._first[complete.factor] + complete.configurations] = complete.weights
+        none = np.zeros(0, dtype=np.intp)
+        owners = np.concatenate([none, *(group.owners for group in self._together)])
+        targets = np.concatenate([none, *(group.targets for group in self._together)])
+        order = np.lexsort((owners, targets))  # to each configuration shares are added in the order of the components
+        targets = targets[order]
+        turn = np.arange(len(order)) - np.searchsorted(targets, targets)
+        self._turns = [(order[turn == k], targets[turn == k]) for k in range(turn.max(initial=-1) + 1)]
+        self._n_parts = len(order)
 
     def log_likelihood(self, thetas: Mapping[str, ArrayLike]) -> float | NDArray[np.float64]:
         """Log likelihood of the table (nats): a float, or shape (n_batch,) if any parameter is a batch."""
@@ -233,8 +184,8 @@ class LogisticLikelihood:
         total = np.zeros(n_batch or 1)
         for complete in self._complete:
             total += complete.log_probability(values)
-        for component in self._components:
-            total += component.log_sums(values, n_batch or 1) @ component.weights
+        for component, sums in zip(self._components, self._log_sums(values, n_batch or 1), strict=True):
+            total += sums @ component.weights
         return float(total[0]) if n_batch is None else total
 
     def value_and_gradient(
@@ -291,15 +242,34 @@ class LogisticLikelihood:
         """
         at = [bound.at(checked) for bound in self._bound]
         values = [bound.log_values(one) for bound, one in zip(self._bound, at, strict=True)]
-        shares = {f: np.zeros((n, values[f].shape[1])) for f in self._learned}
         total = np.zeros(n)
         for complete in self._complete:
             total += complete.log_probability(values)
-            if complete.factor in shares:
-                shares[complete.factor][:, complete.configurations] = complete.weights
-        for component in self._components:
-            total += component.add_shares(values, shares, n) @ component.weights
-        return total, [(bound, at[f], shares[f]) for f, bound in self._learned.items()]
+        parts = np.empty((n, self._n_parts))
+        for component, sums in zip(self._components, self._log_sums(values, n, parts), strict=True):
+            total += sums @ component.weights
+        cases = np.tile(self._certain, (n, 1))
+        for some, targets in self._turns:
+            cases[:, targets] += parts.take(some, axis=1)
+        shares = np.split(cases, self._first[1:-1], axis=1)
+        return total, [(bound, at[f], np.ascontiguousarray(shares[f])) for f, bound in self._learned.items()]
+
+    def _log_sums(
+        self, values: Sequence[NDArray[np.float64]], n: int, parts: NDArray[np.float64] | None = None
+    ) -> list[NDArray[np.float64]]:
+        """For each component the log sums over its missing cells (n, n_local); expected cases go to ``parts``."""
+        beside = np.zeros((n, self._width))
+        for (begin, end), one in zip(self._places, values, strict=True):
+            beside[:, begin:end] = one
+        found: list[NDArray[np.float64]] = [beside] * len(self._components)
+        begin = 0
+        for group in self._together:
+            sums, end = np.empty((n, group.weights.size)), begin + len(group.targets)
+            group.sum_out(beside, sums, None if parts is None else parts[:, begin:end])
+            for k, stretch in group.stretches.items():
+                found[k] = np.ascontiguousarray(sums[:, stretch])
+            begin = end
+        return found
 
     def log_rows(self, thetas: Mapping[str, ArrayLike]) -> NDArray[np.float64]:
         """Log probability of every distinct row (nats), shape (n_distinct,) or (n_batch, n_distinct)."""
@@ -308,8 +278,8 @@ class LogisticLikelihood:
         rows = np.zeros((n_batch or 1, self._n_rows))
         for complete in self._complete:
             rows[:, complete.rows] += values[complete.factor][:, complete.index]
-        for component in self._components:
-            rows[:, component.rows] += component.log_sums(values, n_batch or 1)[:, component.local]
+        for component, sums in zip(self._components, self._log_sums(values, n_batch or 1), strict=True):
+            rows[:, component.rows] += sums[:, component.local]
         return rows[0] if n_batch is None else rows
 
 
