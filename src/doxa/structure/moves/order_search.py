@@ -129,7 +129,7 @@ def search_orders(
 def nearby_optima(
     table: ParentSets, rng: np.random.Generator, graphs: Iterable[NDArray[np.uint64]], *, looks: int
 ) -> list[FoundGraph]:
-    """Graphs of orders that no insertion betters, reached from those of given graphs by exchanging a few linked nodes.
+    """Graphs of the orders at which insertions end, begun at those of given graphs with a few linked nodes exchanged.
 
     Where modes differ in parts of the columns, a random order has many parts wrong at once, one near a best graph few.
 

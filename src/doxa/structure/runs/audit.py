@@ -9,7 +9,7 @@ in a sample, so a better one alone is no finding: a chain is started there, and 
 the sampled ones do, and the sample has graphs like those, nothing was missed.
 
 A mode of one graph in a hundred scores less than the best.  In a complete table of few nodes the best graph with each
-edge is known; of more nodes, graphs are met that no insertion in their order betters.  So it is seen which edges the
+edge is known; of more nodes, graphs are met at which insertions in an order end.  So it is seen which edges the
 sample has much too rarely for what the best graph with them scores.  A chain that has to keep such an edge cannot leave
 its mode; by its draws and those of the sample, all graphs with the edge and all graphs are summed
 (`doxa.structure.exact.order_sums`), and the ratio of the sums is the probability that the edge should have.
